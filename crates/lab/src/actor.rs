@@ -5,6 +5,7 @@
 //! When it is ready, it first prints `{"window": ID}`. It ends on SIGTERM or when its role is finished.
 
 mod answerer;
+mod background;
 mod capture;
 mod long;
 mod typist;
@@ -31,6 +32,8 @@ use x11rb::protocol::xproto::Window;
 pub enum Role {
     /// Redraws after each Expose and each key press, once it has used this much processor time.
     Answerer { work_us: u32, place: Place },
+    /// Shows an image of 3.4 MB.
+    Background,
     /// Captures X traffic on the loopback interface or on the link. The capture stops when a window has been mapped and
     /// no packet has arrived for `silence_ms`, or else `limit_ms` after the first packet.
     Capture { on_loopback: bool, silence_ms: u64, limit_ms: u64 },
@@ -98,6 +101,7 @@ impl Actor {
 pub fn perform(role: &str) -> Result<()> {
     match serde_json::from_str(role).context("an actor's role must be JSON that this program wrote")? {
         Role::Answerer { work_us, place } => answerer::perform(Duration::from_micros(work_us.into()), place),
+        Role::Background => background::perform(),
         Role::Capture { on_loopback, silence_ms, limit_ms } => capture::perform(on_loopback, silence_ms, limit_ms),
         Role::Long { kind } => long::perform(kind),
         Role::Typist { strokes, silence_ms } => typist::perform(strokes, Duration::from_millis(silence_ms)),

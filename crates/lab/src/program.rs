@@ -8,21 +8,27 @@ use std::process::Command;
 use std::{env, error, fmt};
 
 /// Debian package of each program.
-const PACKAGES: [(&str, &str); 27] = [
+const PACKAGES: [(&str, &str); 37] = [
     ("Xephyr", "xserver-xephyr"),
     ("Xorg", "xserver-xorg-core"),
     ("Xtigervnc", "tigervnc-standalone-server"),
     ("Xvfb", "xvfb"),
     ("Xwayland", "xwayland"),
+    ("chromium", "chromium"),
     ("dbus-daemon", "dbus-daemon"),
+    ("dbus-run-session", "dbus-daemon"),
     ("emacs", "emacs-lucid"),
     ("featherpad", "featherpad"),
+    ("gnumeric", "gnumeric"),
     ("gtk3-demo", "gtk-3-examples"),
     ("gtk3-icon-browser", "gtk-3-examples"),
+    ("gtk4-demo", "gtk-4-examples"),
     ("kwin_wayland", "kwin-wayland"),
     ("mpv", "mpv"),
     ("mutter", "mutter"),
     ("nxproxy", "nxproxy"),
+    ("pcmanfm", "pcmanfm"),
+    ("qt6ct", "qt6ct"),
     ("speedcrunch", "speedcrunch"),
     ("ssh", "openssh-client"),
     ("ssh-keygen", "openssh-client"),
@@ -35,6 +41,10 @@ const PACKAGES: [(&str, &str); 27] = [
     ("xauth", "xauth"),
     ("xclock", "x11-apps"),
     ("xdotool", "xdotool"),
+    ("xfce4-panel", "xfce4-panel"),
+    ("xfce4-session", "xfce4-session"),
+    ("xfdesktop", "xfdesktop4"),
+    ("xfwm4", "xfwm4"),
     ("xterm", "xterm"),
 ];
 

@@ -25,7 +25,6 @@ use std::time::Duration;
 const LIMIT: Duration = Duration::from_secs(120);
 /// Environment variable. If it is set to part of a cell's title, such as `xqos ssh`, only matching cells are measured.
 const ONLY: &str = "XQOS_NEAR_ONLY";
-/// Without xterm -fa, which differs from xterm in what it draws but not in its round trips.
 const PROGRAMS: [Program; 4] = [Program::Gtk, Program::Emacs, Program::Qt, Program::Xterm];
 const ROUTES: [Route; 6] = [Route::Raw, Route::SshC, Route::NxTaint, Route::Strict, Route::Relaxed, Route::ThroughSsh];
 const KBIT_PER_S: u64 = 10_000;
@@ -49,7 +48,7 @@ impl Measure for Near {
 
     fn run(bench: &Bench) -> Result<Self> {
         ["Xvfb", "x11perf"].into_iter().try_for_each(program::require)?;
-        let cells = far::measure(bench, ONLY, &if bench.quick { quick() } else { all() }, LIMIT)?;
+        let cells = far::measure(bench, ONLY, &if bench.quick { quick() } else { all() }, LIMIT, |_, _| true)?;
         let is_whole = env::var(ONLY).unwrap_or_default().is_empty();
         Ok(Near { cells, costs: if is_whole { Cost::measure_all(bench)? } else { Vec::new() } })
     }

@@ -6,17 +6,53 @@ use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use xqos_wire::link::Side;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(in crate::experiments) enum Program {
-    Xterm,
-    XtermFa,
-    Gtk,
-    Qt,
-    Emacs,
+/// Declares an enum, the list of its values in the order of the tables, and the facts about each.
+macro_rules! declare {
+    ($(#[$doc:meta])* $kind:ident: $facts:ty; $($name:ident => $fact:expr,)*) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+        pub(in crate::experiments) enum $kind { $($name),* }
+
+        impl $kind {
+            pub const ALL: [Self; [$(stringify!($name)),*].len()] = [$(Self::$name),*];
+
+            fn facts(self) -> $facts {
+                match self { $(Self::$name => $fact,)* }
+            }
+        }
+    };
+}
+
+/// A clock that shows a text instead of the time. Only the fonts differ.
+macro_rules! text {
+    ($($option:literal)*) => {
+        &["env", "LC_ALL=C", "xclock", "-digital", "-update", "3600", "-strftime",
+          "The quick brown fox jumps over the lazy dog. 0123456789 THE QUICK BROWN FOX JUMPS OVER THE LAZY DOG",
+          $($option),*]
+    };
+}
+
+declare! {
+    /// Title and command. Nothing may blink, because a program with a blinking cursor is never quiet.
+    Program: (&'static str, &'static [&'static str]);
+    Xterm => ("xterm", &["xterm", "-e", "sleep", "1000"]),
+    Gtk => ("gtk3-demo", &["gtk3-demo"]),
+    Emacs => ("emacs", &["emacs", "-Q", "--eval", "(blink-cursor-mode 0)"]),
+    Qt => ("speedcrunch", &["speedcrunch"]),
+    Chromium => ("chromium", &["chromium", "--no-sandbox", "--no-first-run", "--app=about:blank"]),
+    Files => ("pcmanfm", &["pcmanfm", "--no-desktop"]),
+    Office => ("gnumeric", &["gnumeric"]),
+    Gtk4 => ("gtk4-demo", &["gtk4-demo"]),
+    Qt6 => ("qt6ct", &["qt6ct"]),
+    Session => ("Xfce session", &["dbus-run-session", "xfce4-session"]),
+    CoreText => ("text, core fonts", text!("-norender" "-fn" "fixed")),
+    ClientText => ("text, client-side fonts", text!("-render" "-face" "Monospace-10")),
+    Background => ("background", &["xqos-bench", "act", "\"background\""]),
 }
 
 impl Program {
-    pub const ALL: [Program; 5] = [Program::Xterm, Program::Gtk, Program::XtermFa, Program::Emacs, Program::Qt];
+    /// The programs that are started over all transports.
+    pub const MAIN: [Program; 4] = [Program::Xterm, Program::Gtk, Program::Emacs, Program::Qt];
 
     pub fn title(self) -> &'static str {
         self.facts().0
@@ -26,59 +62,40 @@ impl Program {
         self.facts().1
     }
 
-    /// Title and command. Nothing may blink, because a program with a blinking cursor is never quiet.
-    fn facts(self) -> (&'static str, &'static [&'static str]) {
+    fn needs(self) -> &'static [&'static str] {
         match self {
-            Program::Xterm => ("xterm", &["xterm", "-e", "sleep", "1000"]),
-            Program::XtermFa => ("xterm -fa", &["xterm", "-fa", "Monospace", "-fs", "10", "-e", "sleep", "1000"]),
-            Program::Gtk => ("gtk3-demo", &["gtk3-demo"]),
-            Program::Qt => ("speedcrunch", &["speedcrunch"]),
-            Program::Emacs => ("emacs", &["emacs", "-Q", "--eval", "(blink-cursor-mode 0)"]),
+            Program::Session => &["dbus-run-session", "xfce4-session", "xfwm4", "xfce4-panel", "xfdesktop"],
+            Program::CoreText | Program::ClientText => &["xclock"],
+            Program::Background => &[],
+            _ => &self.command()[..1],
         }
     }
 }
 
-/// How X is carried from the program to its server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(in crate::experiments) enum Route {
-    Raw,
-    Ssh,
-    SshC,
-    Nx,
-    /// nxproxy with `taint`: it answers GetInputFocus itself.
-    NxTaint,
-    Strict,
-    Relaxed,
-    /// `xqos ssh`: near with strict order, over ssh -C -Y.
-    ThroughSsh,
+const SSH: &[&str] = &["sshd", "ssh", "ssh-keygen", "xauth"];
+
+declare! {
+    /// How X is carried from the program to its server: title, style in charts, and programs. `taint` lets nxproxy
+    /// answer GetInputFocus itself. `xqos ssh` has strict order.
+    Route: (&'static str, &'static str, &'static [&'static str]);
+    Raw => ("raw X", "stock", &[]),
+    SshC => ("ssh -C -Y", "smart", SSH),
+    Nx => ("nxproxy", "fair", &["nxproxy"]),
+    NxTaint => ("nxproxy taint", "cbs", &["nxproxy"]),
+    Ssh => ("ssh -Y", "classic", SSH),
+    Strict => ("near, strict", "fair", &[]),
+    Relaxed => ("near, relaxed", "reserved", &[]),
+    ThroughSsh => ("xqos ssh", "classic", SSH),
 }
 
 impl Route {
-    /// All transports, in the order of the tables.
-    pub const ALL: [Self; 8] =
-        [Self::Raw, Self::SshC, Self::Nx, Self::NxTaint, Self::Ssh, Self::Strict, Self::Relaxed, Self::ThroughSsh];
-
     pub fn title(self) -> &'static str {
         self.facts().0
     }
 
-    /// Style of the transport's line in charts. No experiment has two transports with the same style.
+    /// No chart has two transports with the same style.
     pub fn look(self) -> &'static str {
         self.facts().1
-    }
-
-    fn facts(self) -> (&'static str, &'static str, &'static [&'static str]) {
-        const SSH: &[&str] = &["sshd", "ssh", "ssh-keygen", "xauth"];
-        match self {
-            Route::Raw => ("raw X", "stock", &[]),
-            Route::Ssh => ("ssh -Y", "classic", SSH),
-            Route::SshC => ("ssh -C -Y", "smart", SSH),
-            Route::Nx => ("nxproxy", "fair", &["nxproxy"]),
-            Route::NxTaint => ("nxproxy taint", "cbs", &["nxproxy"]),
-            Route::Strict => ("near, strict", "fair", &[]),
-            Route::Relaxed => ("near, relaxed", "reserved", &[]),
-            Route::ThroughSsh => ("xqos ssh", "classic", SSH),
-        }
     }
 
     pub fn is_near(self) -> bool {
@@ -95,9 +112,10 @@ pub(in crate::experiments) struct Line {
 }
 
 impl Line {
-    pub const RATES: [u64; 5] = [100_000, 10_000, 1_000, 100, 10];
+    pub const RATES: [u64; 6] = [1_000_000, 100_000, 10_000, 1_000, 100, 10];
     pub const DELAYS: [u64; 4] = [100, 1_000, 10_000, 100_000];
-    pub const FASTEST: Line = Line { kbit_per_s: 100_000, delay_us: 100 };
+    /// Starts over all other lines are predicted from a capture of raw X over this one.
+    pub const KNOWN: Line = Line { kbit_per_s: 100_000, delay_us: 100 };
 
     pub fn all() -> impl Iterator<Item = Line> {
         Line::RATES.into_iter().flat_map(Line::by_delay)
@@ -114,8 +132,12 @@ impl Line {
 
     pub fn title(self) -> String {
         let rate = self.kbit_per_s;
-        let rate = if rate >= 1000 { format!("{} Mb/s", rate / 1000) } else { format!("{rate} kb/s") };
-        format!("{rate} / {}", self.delay_title())
+        let (rate, unit) = match rate {
+            1_000_000.. => (rate / 1_000_000, "Gb/s"),
+            1_000.. => (rate / 1_000, "Mb/s"),
+            _ => (rate, "kb/s"),
+        };
+        format!("{rate} {unit} / {}", self.delay_title())
     }
 
     pub fn delay_title(self) -> String {
@@ -161,9 +183,18 @@ impl Case {
     pub fn capture(self) -> (Side, bool) {
         match self.watched {
             Capture::AtProgram => (Side::Client, self.way != Route::Raw),
-            Capture::AtServer => (Side::Server, !matches!(self.way, Route::Raw | Route::Strict | Route::Relaxed)),
+            Capture::AtServer => {
+                let is_plain = self.way == Route::Raw || self.way.is_near() && self.way != Route::ThroughSsh;
+                (Side::Server, !is_plain)
+            }
             Capture::Local => (Side::Server, true),
         }
+    }
+
+    /// A session starts one program after the other, with pauses.
+    pub fn silence(self) -> Duration {
+        const PAUSE: Duration = Duration::from_secs(6);
+        self.line.silence() + if self.program == Program::Session { PAUSE } else { Duration::ZERO }
     }
 
     /// True if keys are pressed after the start: not with delays below 10 ms, where all answers arrive within a frame.
@@ -181,12 +212,12 @@ impl Case {
         let sending_s = BYTES * 8.0 / (self.line.kbit_per_s as f64 * 1e3);
         let shown_s = (waiting_s + sending_s).min(limit.as_secs_f64());
         let work_s = if self.has_work() { WORK_S } else { 0.0 };
-        Duration::from_secs_f64(START_S + shown_s + work_s) + self.line.silence()
+        Duration::from_secs_f64(START_S + shown_s + work_s) + self.silence()
     }
 
     /// Returns the name of a required program that is not installed.
     pub fn missing(self) -> Option<String> {
-        let mut needs = self.program.command().iter().take(1).chain(self.way.facts().2);
+        let mut needs = self.program.needs().iter().chain(self.way.facts().2);
         needs.find_map(|program| program::find(program).err()).map(|missing| missing.to_string())
     }
 }

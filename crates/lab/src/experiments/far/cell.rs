@@ -17,6 +17,7 @@ use std::fs;
 use std::ops::Range;
 use std::time::Duration;
 use xqos_wire::analysis::agreement::agreement;
+use xqos_wire::analysis::counts::MessageSum;
 use xqos_wire::analysis::report::Figures;
 use xqos_wire::analysis::spans::{Span, Spans, length_until, union};
 use xqos_wire::analysis::states::States;
@@ -62,7 +63,7 @@ pub(in crate::experiments) struct Start {
     pub agreement: Option<[f64; 2]>,
     /// Predictions from raw X, captured at the program's end on the fastest line.
     pub predicted: Option<Predicted>,
-    /// Requests that have replies, captured as for `predicted`.
+    /// All requests by name, captured as for `predicted`.
     #[serde(default)]
     pub requests: Vec<RequestCounts>,
     /// Round trips, from near's own report.
@@ -78,6 +79,9 @@ pub(in crate::experiments) struct RequestCounts {
     /// Round trips that the program waited for, and those that it could avoid.
     pub waits: u64,
     pub avoidable: u64,
+    /// Bytes of the requests and of their replies.
+    #[serde(default)]
+    pub bytes: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -158,7 +162,7 @@ fn conclude(
     let delay_s = delays_ns.sum::<u64>() as f64 / 1e9;
     let figures = analysis.report(0.0).session.figures;
     let since_s = |from_ns: u64| ended_ns.saturating_sub(from_ns) as f64 / 1e9;
-    let predicts = is_whole && case.line == Line::FASTEST && captured.is_quiet;
+    let predicts = is_whole && case.line == Line::KNOWN && captured.is_quiet;
     let mut start = Start {
         is_quiet: captured.is_quiet,
         limit_s: limit.as_secs_f64(),
@@ -179,15 +183,15 @@ fn conclude(
     Ok(start)
 }
 
-/// The requests that were answered, those with the most waits first.
+/// The requests, those with the most waits first.
 fn request_counts(figures: &Figures) -> Vec<RequestCounts> {
-    let counts = |name: &String| {
+    let counts = |(name, sum): (&String, &MessageSum)| {
         let wait = figures.waits.iter().find(|wait| wait.name == *name);
-        let sent = figures.requests.get(name).map_or(0, |sum| sum.count);
         let (waits, avoidable) = wait.map_or((0, 0), |wait| (wait.count, wait.avoidable));
-        RequestCounts { name: name.clone(), sent, waits, avoidable }
+        let bytes = sum.bytes + figures.replies.get(name).map_or(0, |replies| replies.bytes);
+        RequestCounts { name: name.clone(), sent: sum.count, waits, avoidable, bytes }
     };
-    let mut list: Vec<_> = figures.replies.keys().map(counts).collect();
+    let mut list: Vec<_> = figures.requests.iter().map(counts).collect();
     list.sort_by_key(|counts| std::cmp::Reverse((counts.waits, counts.sent)));
     list
 }

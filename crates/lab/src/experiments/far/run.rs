@@ -24,7 +24,14 @@ enum Progress {
 }
 
 /// Measures the cases whose title contains the value of the environment variable `only`, each for at most `limit`.
-pub(in crate::experiments) fn measure(bench: &Bench, only: &str, all: &[Case], limit: Duration) -> Result<Cells> {
+/// Before each stretch of slow or fast lines, cases that are not worth it after the cells so far are left out.
+pub(in crate::experiments) fn measure(
+    bench: &Bench,
+    only: &str,
+    all: &[Case],
+    limit: Duration,
+    is_worth: fn(&[Cell], Case) -> bool,
+) -> Result<Cells> {
     let part = env::var(only).unwrap_or_default();
     let wanted: Vec<Case> = all.iter().copied().filter(|case| case.title().contains(&part)).collect();
     if wanted.is_empty() {
@@ -44,15 +51,21 @@ pub(in crate::experiments) fn measure(bench: &Bench, only: &str, all: &[Case], l
     let _folder = ssh::PrivilegeFolder::make();
     let work = |case, slot| Cell::measure(case, slot, limit, &start_files);
     let mut done = count - to_do.len();
-    crew(&to_do, &work, |progress| match progress {
-        Progress::Begins(index) => {
-            done += 1;
-            let what = format!("cell {done} of {count}: {}", to_do[index].title());
-            bench.say_with_left(what, left(&to_do[index..], limit));
-            Ok(())
-        }
-        Progress::Ends(cell) => parts.add(*cell?),
-    })?;
+    let mut rest = to_do.as_slice();
+    for stretch in to_do.chunk_by(|one, other| one.line.is_slow() == other.line.is_slow()) {
+        rest = &rest[stretch.len()..];
+        let chosen: Vec<Case> = stretch.iter().copied().filter(|&case| is_worth(parts.list(), case)).collect();
+        done += stretch.len() - chosen.len();
+        crew(&chosen, &work, |progress| match progress {
+            Progress::Begins(index) => {
+                done += 1;
+                let what = format!("cell {done} of {count}: {}", chosen[index].title());
+                bench.say_with_left(what, left(&[&chosen[index..], rest].concat(), limit));
+                Ok(())
+            }
+            Progress::Ends(cell) => parts.add(*cell?),
+        })?;
+    }
     let mut cells = parts.into_list();
     cells.extend(left_out);
     Ok(Cells(cells))
@@ -65,39 +78,34 @@ fn left(cases: &[Case], limit: Duration) -> Duration {
     of(false) + of(true) / CREW as u32
 }
 
-/// Measures all cases, approximately in their order. No two cells use the same slot at the same time. After an error,
-/// no further cell begins.
+/// Measures cases on lines that are all slow or all fast, approximately in their order. No two cells use the same slot
+/// at the same time. After an error, no further cell begins.
 fn crew(
     cases: &[Case],
     work: &(impl Fn(Case, usize) -> Result<Cell> + Sync),
     mut report: impl FnMut(Progress) -> Result<()>,
 ) -> Result<()> {
-    let mut begins_at = 0;
-    for stretch in cases.chunk_by(|one, other| one.line.is_slow() == other.line.is_slow()) {
-        let next = AtomicUsize::new(0);
-        let (sender, receiver) = sync_channel(0);
-        thread::scope(|scope| {
-            // Processes end with the thread that started them, and this thread lives until all its cells are done.
-            for slot in 0..if stretch[0].line.is_slow() { CREW } else { 1 } {
-                let (next, sender) = (&next, sender.clone());
-                scope.spawn(move || {
-                    loop {
-                        let index = next.fetch_add(1, Ordering::Relaxed);
-                        let Some(&case) = stretch.get(index) else { return };
-                        // Once the receiver is gone, the send fails, and no further cell begins.
-                        let begins = sender.send(Progress::Begins(begins_at + index));
-                        if begins.is_err() || sender.send(Progress::Ends(work(case, slot).map(Box::new))).is_err() {
-                            return;
-                        }
+    let next = AtomicUsize::new(0);
+    let (sender, receiver) = sync_channel(0);
+    thread::scope(|scope| {
+        // Processes end with the thread that started them, and this thread lives until all its cells are done.
+        for slot in 0..if cases.first().is_some_and(|case| case.line.is_slow()) { CREW } else { 1 } {
+            let (next, sender) = (&next, sender.clone());
+            scope.spawn(move || {
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(&case) = cases.get(index) else { return };
+                    // Once the receiver is gone, the send fails, and no further cell begins.
+                    let begins = sender.send(Progress::Begins(index));
+                    if begins.is_err() || sender.send(Progress::Ends(work(case, slot).map(Box::new))).is_err() {
+                        return;
                     }
-                });
-            }
-            drop(sender);
-            receiver.into_iter().try_for_each(&mut report)
-        })?;
-        begins_at += stretch.len();
-    }
-    Ok(())
+                }
+            });
+        }
+        drop(sender);
+        receiver.into_iter().try_for_each(&mut report)
+    })
 }
 
 #[cfg(test)]
@@ -106,9 +114,9 @@ mod tests {
     use super::*;
     use anyhow::anyhow;
 
-    fn cases() -> Vec<Case> {
+    fn cases(slow: bool) -> Vec<Case> {
         let case = |line| Case { program: Program::Xterm, way: Route::Raw, line, watched: Capture::AtProgram, turn: 0 };
-        Line::all().map(case).collect()
+        Line::all().map(case).filter(|case| case.line.is_slow() == slow).collect()
     }
 
     #[test]
@@ -122,13 +130,13 @@ mod tests {
         let (mut begun, mut ended) = (Vec::new(), Vec::new());
         let report = |progress| {
             match progress {
-                Progress::Begins(index) => begun.push(cases()[index]),
+                Progress::Begins(index) => begun.push(cases(true)[index]),
                 Progress::Ends(cell) => ended.push(cell?.case),
             }
             Ok(())
         };
-        crew(&cases(), &work, report).unwrap();
-        let mut all = cases();
+        crew(&cases(true), &work, report).unwrap();
+        let mut all = cases(true);
         for cases in [&mut begun, &mut ended, &mut all] {
             cases.sort();
         }
@@ -137,7 +145,6 @@ mod tests {
 
     #[test]
     fn after_an_error_no_further_case_begins() {
-        let fast: Vec<Case> = cases().into_iter().filter(|case| !case.line.is_slow()).collect();
         let begun = AtomicUsize::new(0);
         let work = |_, _| {
             begun.fetch_add(1, Ordering::SeqCst);
@@ -147,7 +154,7 @@ mod tests {
             Progress::Begins(_) => Ok(()),
             Progress::Ends(cell) => cell.map(drop),
         };
-        assert!(crew(&fast, &work, report).is_err());
+        assert!(crew(&cases(false), &work, report).is_err());
         assert_eq!(begun.into_inner(), 1);
     }
 }

@@ -112,6 +112,8 @@ impl Site {
             ("XAUTHORITY", format!("{home}/authority")),
             ("DBUS_SESSION_BUS_ADDRESS", format!("unix:path={home}/none")),
             ("NO_AT_BRIDGE", "1".to_owned()),
+            // GTK 4 would draw with OpenGL and send whole pictures.
+            ("GSK_RENDERER", "cairo".to_owned()),
             ("LC_ALL", "C.UTF-8".to_owned()),
             ("PATH", format!("{}:{}", self.path("bin").display(), env::var("PATH").unwrap_or_default())),
         ];
@@ -168,7 +170,7 @@ impl Site {
     /// Captures packets where the case says, for at most `limit` after the first packet.
     pub fn capture(&self, case: Case, limit: Duration) -> Result<Actor> {
         let (side, on_loopback) = case.capture();
-        let (silence_ms, limit_ms) = (case.line.silence().as_millis() as u64, limit.as_millis() as u64);
+        let (silence_ms, limit_ms) = (case.silence().as_millis() as u64, limit.as_millis() as u64);
         let role = Role::Capture { on_loopback, silence_ms, limit_ms };
         self.act(side, "", role)
     }

@@ -38,6 +38,7 @@ pub(super) fn began_ns(site: &Site) -> Result<u64> {
 pub(super) fn start(site: &Site, case: Case) -> Result<Vec<Owned>> {
     let note = format!("date +%s%N > '{}'", site.path(BEGAN).display());
     site.script("begin", &format!("{note}\nexec \"$@\""))?;
+    site.script("xqos-bench", &format!("exec '{}' \"$@\"", program::own("xqos-bench")?.display()))?;
     if case.way.is_near() {
         // `xqos ssh` finds xqos-wire at the program's end by this name.
         site.script("xqos-wire", &format!("{note}\nexec '{}' \"$@\"", program::own("xqos-wire")?.display()))?;
@@ -111,7 +112,7 @@ fn file(site: &Site, display: &str, program: Program) -> PathBuf {
 }
 
 fn learn(program: Program) -> Result<Vec<u8>> {
-    let case = Case { program, way: Route::Strict, line: Line::FASTEST, watched: Capture::AtServer, turn: 0 };
+    let case = Case { program, way: Route::Strict, line: Line::KNOWN, watched: Capture::AtServer, turn: 0 };
     let site = Site::open(case.line, 0)?;
     let actor = site.capture(case, FIRST_START_LIMIT)?;
     let mut running = start(&site, case)?;

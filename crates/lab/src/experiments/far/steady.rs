@@ -64,12 +64,13 @@ fn strokes(program: Program) -> [Option<Strokes>; 3] {
         }
         // Emacs does not open its menu on every F10, nor does it close the menu on every Escape.
         Program::Emacs => [Some(letters), at_the_bottom(there_and_back(key(PRIOR), key(NEXT))), None],
-        Program::Xterm | Program::XtermFa => {
+        Program::Xterm => {
             let button = |with| stroke(with, KeyOrButton::Button(1));
             let typing = Strokes { least_area: SMALL_LETTER, ..letters };
             let menu = there_and_back(button(Some(CONTROL)), button(None));
             [Some(typing), at_the_bottom(again(key(RETURN), 5)), Some(menu)]
         }
+        _ => [None; 3],
     }
 }
 

@@ -25,11 +25,11 @@ pub(super) fn all(cells: &Cells) -> Vec<Chart> {
             over_bandwidth(title, by_delay.into_iter().zip(LOOKS).map(drawn))
         }));
     }
-    let fonts = [(Program::Xterm, "stock"), (Program::XtermFa, "fair")].map(|(program, look)| {
+    let fonts = [(Program::CoreText, "stock"), (Program::ClientText, "fair")].map(|(program, look)| {
         let point = |line: Line| Some([line.delay_us as f64 / 1e3, cells.start(program, Route::Raw, line)?.delay_s]);
         Drawn::new(look, program.title(), Line::by_delay(1_000).into_iter().filter_map(point))
     });
-    let title = "Core fonts and client-side fonts: xterm over raw X at 1 Mb/s (Figure 8)";
+    let title = "The same text with core fonts and with client-side fonts: raw X at 1 Mb/s (Figure 8)";
     charts.push(Lines::new(title, "one-way delay, ms", "total network delay, s", fonts));
     for chart in &mut charts {
         chart.lines.retain(|line| !line.points.is_empty());

@@ -11,7 +11,12 @@ use crate::study::{Columns, Goal, Table, Verdict, figure};
 pub(super) const PROXIES: [&str; 5] = ["raw X", "LBX", "strict", "relaxed", "requests for many"];
 
 fn of(cells: &Cells, program: Program) -> Option<&Predicted> {
-    cells.start(program, Route::Raw, Line::FASTEST)?.predicted.as_ref()
+    cells.start(program, Route::Raw, Line::KNOWN)?.predicted.as_ref()
+}
+
+/// The start over raw X without a proxy.
+pub(super) fn raw(cells: &Cells, program: Program, line: Line) -> Option<&PredictedStart> {
+    of(cells, program)?.start(0, line)
 }
 
 fn programs(cells: &Cells) -> impl Iterator<Item = Program> {
@@ -88,6 +93,6 @@ fn behind(cells: &Cells, program: Program) -> Table {
 pub(super) fn added(cells: &Cells, program: Program, proxy: usize, line: Line) -> Option<f64> {
     let predicted = of(cells, program)?;
     let delay_s = |proxy, line| Some(predicted.start(proxy, line)?.delay_s);
-    let added_s = |proxy| Some(delay_s(proxy, line)? - delay_s(proxy, Line::FASTEST)?);
+    let added_s = |proxy| Some(delay_s(proxy, line)? - delay_s(proxy, Line::KNOWN)?);
     Some(added_s(proxy)? / added_s(0)?)
 }

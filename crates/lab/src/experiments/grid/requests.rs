@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Requests of raw X by name, from the cell on the fastest line: Table 2 of the paper, atoms, extensions, colours.
+//! Requests of raw X by name, from one fast line: Table 2 of the paper, atoms, extensions, colours, fonts.
 
 use super::super::far::{Cells, Line, Program, RequestCounts, Route, by_program};
 use crate::study::{Columns, Table};
@@ -13,7 +13,7 @@ const GROUPS: [(&str, &[&str]); 4] = [
 ];
 
 fn of(cells: &Cells, program: Program) -> &[RequestCounts] {
-    cells.start(program, Route::Raw, Line::FASTEST).map_or(&[], |start| start.requests.as_slice())
+    cells.start(program, Route::Raw, Line::KNOWN).map_or(&[], |start| start.requests.as_slice())
 }
 
 /// Requests with these names, and how often the program waited for their replies.
@@ -27,6 +27,26 @@ pub(super) fn atoms(cells: &Cells, program: Program) -> Option<String> {
     let list = of(cells, program);
     let (sent, waits) = sums(list, GROUPS[0].1);
     (!list.is_empty()).then(|| format!("{sent} ({waits})"))
+}
+
+/// Bytes of the requests with these names and of their replies.
+fn bytes(list: &[RequestCounts], names: &[&str]) -> String {
+    let chosen = list.iter().filter(|counts| names.contains(&counts.name.as_str()));
+    chosen.map(|counts| counts.bytes).sum::<u64>().to_string()
+}
+
+/// What the paper compares for the two kinds of fonts. Programs that use neither are left out.
+pub(super) fn fonts(cells: &Cells) -> Table {
+    const METRICS: [&str; 4] = ["QueryFont", "ListFonts", "ListFontsWithInfo", "QueryTextExtents"];
+    const GLYPHS: [&str; 2] = ["RENDER::AddGlyphs", "RENDER::AddGlyphsFromPicture"];
+    let has = |program: &Program| sums(of(cells, *program), &[&METRICS[..], &GLYPHS].concat()).0 > 0;
+    let waits = |program: &Program| sums(of(cells, *program), &METRICS).1.to_string();
+    by_program("Raw X: fonts at the start", cells.programs().into_iter().filter(has))
+        .cell("metrics, bytes", |program| bytes(of(cells, *program), &METRICS))
+        .cell("round trips for them", waits)
+        .cell("glyphs, bytes", |program| bytes(of(cells, *program), &GLYPHS))
+        .table()
+        .keyed("fonts")
 }
 
 pub(super) fn tables(cells: &Cells) -> Vec<Table> {

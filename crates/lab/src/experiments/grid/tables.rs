@@ -3,7 +3,7 @@
 //! compression, and failures.
 
 use super::super::far::{Cells, Line, Program, Route, Start, by_program, comparison_table};
-use super::{BASE, predicted, relative, requests};
+use super::{BACKGROUND, BASE, delay, predicted, relative, requests};
 use crate::papers::Published;
 use crate::statistics::Spread;
 use crate::study::{Columns, Table, figure, percent, spread_figure};
@@ -13,8 +13,9 @@ pub(super) fn all(cells: &Cells) -> Vec<Table> {
     tables.extend(cells.programs().into_iter().map(|program| delays(cells, program)));
     tables.extend(cells.programs().into_iter().map(|program| raw(cells, program)));
     tables.extend(requests::tables(cells));
+    tables.push(requests::fonts(cells));
     tables.extend(predicted::tables(cells));
-    tables.extend([bytes(cells), compressed(cells), cells.failed()]);
+    tables.extend([bytes(cells), background(cells), cells.failed()]);
     tables.retain(|table| !table.rows.is_empty());
     tables
 }
@@ -22,14 +23,13 @@ pub(super) fn all(cells: &Cells) -> Vec<Table> {
 fn comparison(cells: &Cells) -> Table {
     let worst = Line { kbit_per_s: 10, delay_us: 100_000 };
     let growth = cells.of_each(|program| {
-        let start = cells.start(program, Route::Raw, worst)?;
-        Some(format!("{}{} x", start.bound(), figure(relative(cells, program, Route::Raw, worst)?)))
+        let (mark, _) = delay(cells, program, Route::Raw, worst)?;
+        Some(format!("{mark}{} x", figure(relative(cells, program, Route::Raw, worst)?)))
     });
     let trips = cells.of_each(|program| Some(cells.start(program, Route::Raw, BASE)?.round_trips.to_string()));
     let effective = cells.of_each(|program| {
-        let all = Line::by_delay(10).map(|line| cells.start(program, Route::SshC, line));
-        let best = all.into_iter().flatten().map(Start::effective_kbit_per_s).max_by(f64::total_cmp);
-        Some(format!("{} kb/s", figure(best?)))
+        let start = cells.start(program, Route::SshC, Line { kbit_per_s: 10, ..BASE })?;
+        Some(format!("{}{} kb/s", start.bound(), figure(start.effective_kbit_per_s())))
     });
     let paper = |figure_of: &str, published: Published, unit: &str| format!("{figure_of} {}{unit}", published.value());
     let atoms = format!(
@@ -41,7 +41,12 @@ fn comparison(cells: &Cells) -> Table {
     let kedit = paper("kedit over", Published("packard-gettys-2003.kedit_slowest"), " x");
     let nautilus = paper("Nautilus", Published("packard-gettys-2003.nautilus_round_trips"), "");
     let mozilla = paper("Mozilla about", Published("packard-gettys-2003.client_fonts"), " x");
-    let background = paper("a background, over", Published("packard-gettys-2003.compressed_link"), " Mb/s");
+    let background = format!(
+        "a background: {} MB in {} s, over {} Mb/s",
+        Published("packard-gettys-2003.background_bytes").value(),
+        Published("packard-gettys-2003.background_seconds").value(),
+        Published("packard-gettys-2003.compressed_link").value()
+    );
     comparison_table([
         ("relative delay over 10 kb/s, 100 ms (ours: raw X)", kedit, growth),
         ("round trips at the start", nautilus, trips),
@@ -54,10 +59,10 @@ fn comparison(cells: &Cells) -> Table {
 fn fonts(cells: &Cells) -> String {
     let ratio = |line: Line| {
         let of = |program| Some(cells.start(program, Route::Raw, line)?.delay_s);
-        Some(format!("{} x at {}", figure(of(Program::XtermFa)? / of(Program::Xterm)?), line.delay_title()))
+        Some(format!("{} x at {}", figure(of(Program::ClientText)? / of(Program::CoreText)?), line.delay_title()))
     };
     let list: Vec<_> = Line::by_delay(1_000).into_iter().filter_map(ratio).collect();
-    if list.is_empty() { String::new() } else { format!("xterm {}", list.join(", ")) }
+    if list.is_empty() { String::new() } else { format!("a clock {}", list.join(", ")) }
 }
 
 /// The paper's questions: effects of latency, bandwidth, compression and local answers. Only starts that became quiet
@@ -89,18 +94,18 @@ fn added(cells: &Cells) -> Table {
 
 /// Delays in seconds and relative to the base, with a row for each link.
 fn delays(cells: &Cells, program: Program) -> Table {
-    let delay = |line, way| match cells.far(program, way, line).map(|cell| &cell.outcome) {
-        None => "-".to_owned(),
-        Some(Err(_)) => "failed".to_owned(),
-        Some(Ok(start)) => {
-            let times = relative(cells, program, way, line).map(|times| format!(" ({} x)", figure(times)));
-            format!("{}{}{}", start.bound(), figure(start.delay_s), times.unwrap_or_default())
+    let text = |line, way| {
+        if cells.far(program, way, line).is_some_and(|cell| cell.outcome.is_err()) {
+            return "failed".to_owned();
         }
+        let Some((mark, delay_s)) = delay(cells, program, way, line) else { return "-".to_owned() };
+        let times = relative(cells, program, way, line).map(|times| format!(" ({} x)", figure(times)));
+        format!("{mark}{}{}", figure(delay_s), times.unwrap_or_default())
     };
     let title = format!("{}: total network delay, s (times raw X's at 10 Mb/s, 0.1 ms)", program.title());
     let has = |line: &Line| cells.routes().iter().any(|&way| cells.far(program, way, *line).is_some());
     let columns = Columns::of(title, cells.lines().into_iter().filter(has)).cell("link", |line| line.title());
-    cells.by_route(columns, delay).keyed(&format!("delay[{}]", program.title()))
+    cells.by_route(columns, text).keyed(&format!("delay[{}]", program.title()))
 }
 
 fn raw(cells: &Cells, program: Program) -> Table {
@@ -140,26 +145,18 @@ fn bytes(cells: &Cells) -> Table {
     cells.routes().into_iter().fold(columns, add).table()
 }
 
-/// Effective rate of the compressed slow link, for comparison with the paper's desktop background.
-fn compressed(cells: &Cells) -> Table {
-    let bytes = Published("packard-gettys-2003.background_bytes").value();
-    let seconds = Published("packard-gettys-2003.background_seconds").value();
-    let title = format!(
-        "The slow link, compressed: bytes of X over the time of the link (paper: {bytes} MB in {seconds} s, {:.1} Mb/s)",
-        bytes * 8.0 / seconds
-    );
-    let cases = cells.programs().into_iter().flat_map(|program| {
-        let routes = [Route::SshC, Route::Nx, Route::NxTaint];
-        routes.into_iter().flat_map(move |way| Line::by_delay(10).map(|line| (program, way, line)))
-    });
-    let rows = cases.filter_map(|(program, way, line)| Some((program, way, line, cells.start(program, way, line)?)));
-    Columns::of(title, rows)
-        .cell("program", |(program, ..)| program.title().to_owned())
-        .cell("over", |(_, way, ..)| way.title().to_owned())
-        .cell("link", |(_, _, line, _)| line.title())
-        .cell("X bytes", |(.., start)| start.x_bytes.to_string())
-        .cell("link bytes", |(.., start)| start.link_bytes.iter().sum::<u64>().to_string())
-        .cell("seconds", |(.., start)| format!("{}{}", start.bound(), figure(start.link_s)))
-        .cell("effective kb/s", |(.., start)| figure(start.effective_kbit_per_s()))
-        .table()
+/// Effective rates of a background, for comparison with the paper's over 10 kb/s.
+fn background(cells: &Cells) -> Table {
+    let lines = Line::all().chain([BACKGROUND]);
+    let has = |line: &Line| cells.far(Program::Background, Route::SshC, *line).is_some();
+    let text = |start: &Start| {
+        let (bytes, rate) = (start.link_bytes.iter().sum::<u64>(), figure(start.effective_kbit_per_s()));
+        format!("{}{} s, {bytes} bytes ({rate} kb/s)", start.bound(), figure(start.link_s))
+    };
+    let title = "A background of 3.4 MB: seconds and bytes on the link (bytes of X over this time)";
+    let columns = Columns::of(title, lines.filter(has)).cell("link", |line| line.title());
+    let add = |columns: Columns<Line>, way: Route| {
+        columns.cell(way.title(), move |&line| cells.text(Program::Background, way, line, text))
+    };
+    [Route::Raw, Route::Ssh, Route::SshC].into_iter().fold(columns, add).table().keyed("background")
 }

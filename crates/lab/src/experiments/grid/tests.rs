@@ -14,7 +14,7 @@ fn invented() -> Grid {
             Route::NxTaint => (6_000.0, 95.0),
             _ => (6_000.0, 100.0),
         };
-        let fewer = if case.program == Program::XtermFa { 0.5 } else { 1.0 };
+        let fewer = if case.program == Program::ClientText { 0.5 } else { 1.0 };
         let waiting_s = fewer * trips * (2.0 * case.line.delay_us as f64 / 1e6 + 0.0003);
         let delay_s = waiting_s + bytes * 8.0 / (case.line.kbit_per_s as f64 * 1e3);
         let start = Start {
@@ -53,11 +53,19 @@ fn with_predictions() -> Grid {
         )
     };
     let all = Program::ALL.map(|program| (program, predicted(program)));
-    for cell in grid.cells.0.iter_mut().filter(|cell| (cell.case.way, cell.case.line) == (Route::Raw, Line::FASTEST)) {
+    for cell in grid.cells.0.iter_mut().filter(|cell| (cell.case.way, cell.case.line) == (Route::Raw, Line::KNOWN)) {
         if let Ok(start) = &mut cell.outcome {
-            let counts = |name: &str, sent, waits| RequestCounts { name: name.to_owned(), sent, waits, avoidable: 1 };
+            let counts = |name: &str, sent, waits| {
+                let (name, bytes) = (name.to_owned(), 100 * sent);
+                RequestCounts { name, sent, waits, avoidable: 1, bytes }
+            };
             start.requests =
                 [counts("AllocColor", 30, 20), counts("InternAtom", 104, 6), counts("LookupColor", 2, 0)].into();
+            match cell.case.program {
+                Program::CoreText => start.requests.push(counts("QueryFont", 3, 2)),
+                Program::ClientText => start.requests.push(counts("RENDER::AddGlyphs", 50, 0)),
+                _ => {}
+            }
             start.predicted = all.iter().find(|(program, _)| *program == cell.case.program).map(|(_, all)| all.clone());
         }
     }
@@ -71,11 +79,14 @@ fn table<'a>(study: &'a Study, title: &str) -> &'a crate::study::Table {
 #[test]
 fn the_full_grid_has_each_cell_once_and_the_base_first() {
     let cases = all();
-    assert_eq!((cases.len(), cases.iter().collect::<BTreeSet<_>>().len()), (500, 500));
-    assert!(cases[..25].iter().all(|case| case.line == BASE), "{:?}", &cases[..25]);
-    assert_eq!(cases[0].way, Route::Raw);
-    let turns = cases[25..].windows(2).filter(|two| two[0].line.is_slow() != two[1].line.is_slow()).count();
-    assert_eq!((cases[25].line.is_slow(), turns), (true, 1), "one stretch of slow lines");
+    // Four programs over five transports, eight over two on fewer lines, and the background.
+    let count = 24 * 4 * 5 + 14 * 8 * 2 + 24 * 3 + 3;
+    assert_eq!((cases.len(), cases.iter().collect::<BTreeSet<_>>().len()), (count, count));
+    let (first, rest) = cases.split_at(2 * (4 * 5 + 8 * 2 + 3));
+    assert!(first.iter().all(|case| [BASE, Line::KNOWN].contains(&case.line)), "{first:?}");
+    assert_eq!((cases[0].line, cases[0].way), (BASE, Route::Raw));
+    let turns = rest.windows(2).filter(|two| two[0].line.is_slow() != two[1].line.is_slow()).count();
+    assert_eq!((rest[0].line.is_slow(), turns), (true, 1), "one stretch of slow lines");
 }
 
 #[test]
@@ -104,7 +115,8 @@ fn without_measurements_there_are_no_verdicts() {
 #[test]
 fn an_unfinished_cell_gives_a_bound_and_a_failed_one_its_reason() {
     let mut grid = invented();
-    grid.cells.0.last_mut().unwrap().outcome = Err("no such proxy".to_owned());
+    let last = grid.cells.0.iter_mut().rfind(|cell| cell.case.program == Program::Xterm).unwrap();
+    last.outcome = Err("no such proxy".to_owned());
     let study = grid.study();
     let text = |title| render::table(table(&study, title));
     assert!(text("The paper's figures").contains("xterm > "), "{}", text("The paper's figures"));
@@ -124,7 +136,7 @@ fn added_delay_is_relative_to_raw_x() {
     // Compression leaves a tenth of the bytes and all round trips.
     assert!(row("100 kb/s / 0.1 ms")[2].starts_with("0.100 ("), "{rows:?}");
     let long = row("10 Mb/s / 100 ms");
-    assert!(long[1].ends_with("x of 5") && long[2].starts_with('1') && long[3].starts_with("0.700 ("), "{rows:?}");
+    assert!(long[1].ends_with("x of 13") && long[2].starts_with('1') && long[3].starts_with("0.700 ("), "{rows:?}");
 }
 
 #[test]
@@ -133,7 +145,8 @@ fn predictions_are_compared_with_quiet_cells_only() {
     let is_quiet = |line| grid.cells.start(Program::Gtk, Route::Raw, line).is_some_and(|start| start.is_quiet);
     let verdicts = predicted::verdicts(&grid.cells);
     let all = Program::ALL.into_iter().flat_map(|program| Line::all().map(move |line| (program, line)));
-    let quiet = all.filter(|&(program, line)| grid.cells.start(program, Route::Raw, line).unwrap().is_quiet).count();
+    let start = |(program, line)| grid.cells.start(program, Route::Raw, line);
+    let quiet = all.filter_map(start).filter(|start| start.is_quiet).count();
     assert!(Line::all().any(|line| !is_quiet(line)) && verdicts[0].samples.had == quiet, "{verdicts:?}");
     assert!((verdicts[1].value - 10.0).abs() < 1e-6, "{verdicts:?}");
     let line = Line { kbit_per_s: 10_000, delay_us: 100_000 };
@@ -142,9 +155,33 @@ fn predictions_are_compared_with_quiet_cells_only() {
 }
 
 #[test]
+fn a_start_that_would_take_longer_than_the_limit_is_predicted_instead() {
+    let mut grid = with_predictions();
+    let slowest = Line { kbit_per_s: 10, delay_us: 100_000 };
+    let worth = |grid: &Grid, way| is_worth(&grid.cells.0, case(Program::Xterm, way, slowest));
+    assert!(worth(&grid, Route::Raw) && worth(&invented(), Route::Raw));
+    let of_xterm = |cell: &&mut Cell| cell.case.program == Program::Xterm;
+    for start in grid.cells.0.iter_mut().filter(of_xterm).filter_map(|cell| cell.outcome.as_mut().ok()) {
+        let starts = start.predicted.iter_mut().flat_map(|all| &mut all.0[0].starts);
+        starts.filter(|start| start.line == slowest).for_each(|start| {
+            (start.elapsed_s, start.delay_s) = (700.0, 690.0);
+        });
+    }
+    assert_eq!([Route::Raw, Route::Ssh, Route::SshC].map(|way| worth(&grid, way)), [false, false, true]);
+    grid.cells.0.retain(|cell| (cell.case.program, cell.case.line) != (Program::Xterm, slowest));
+    let study = grid.study();
+    let rows = &table(&study, "xterm: total network delay").rows;
+    assert!(rows.iter().all(|row| row[0] != slowest.title()), "no cell has this line: {rows:?}");
+    grid.cells.0.push(Cell { case: case(Program::Xterm, Route::SshC, slowest), outcome: Ok(Start::default()) });
+    let study = grid.study();
+    let row = table(&study, "xterm: total network delay").rows.iter().find(|row| row[0] == slowest.title()).unwrap();
+    assert!(row[1].starts_with("~ 690 ("), "{row:?}");
+}
+
+#[test]
 fn prediction_tables_exist_only_for_programs_with_predictions() {
     let tables = predicted::tables(&with_predictions().cells);
-    assert_eq!(tables.len(), 1 + 5);
+    assert_eq!(tables.len(), 1 + Program::ALL.len());
     assert_eq!(tables[0].rows[0][1..], ["100", "60", "40", "20", "80"]);
     assert!(predicted::tables(&invented().cells).iter().all(|table| table.rows.is_empty()));
 }
@@ -154,6 +191,8 @@ fn requests_are_shown_by_name_and_by_group() {
     let study = with_predictions().study();
     let groups = table(&study, "Raw X: requests at the start");
     assert_eq!(groups.rows[0][1..], ["104 (6)", "0 (0)", "32 (20)", "0 (0)"]);
+    let fonts = table(&study, "Raw X: fonts").rows.iter().map(|row| row.join(" ")).collect::<Vec<_>>();
+    assert_eq!(fonts, ["text, core fonts 300 2 0", "text, client-side fonts 0 0 5000"]);
     let names: Vec<_> = table(&study, "xterm, raw X: replies").rows.iter().map(|row| row[0].as_str()).collect();
     assert_eq!(names, ["AllocColor", "InternAtom"], "nobody waited for LookupColor");
     let paper = render::table(table(&study, "The paper's figures"));
@@ -164,8 +203,11 @@ fn requests_are_shown_by_name_and_by_group() {
 #[test]
 fn the_papers_figures_are_drawn_relative_to_the_base() {
     let charts = invented().study().charts;
-    assert_eq!(charts.len(), 2 * 5 + 2 * 5 + 1);
-    let Chart::Lines(six) = &charts[10] else { panic!("{:?}", charts[10]) };
+    let programs = Program::ALL.len();
+    // Over 10 ms, the main programs and the background have more than one point.
+    let five = programs + Program::MAIN.len() + 1;
+    assert_eq!(charts.len(), five + 2 * programs + 1);
+    let Chart::Lines(six) = &charts[five] else { panic!("{:?}", charts[five]) };
     assert!(six.title.contains("Figure 6") && six.lines.len() == 4, "{six:?}");
     let base = six.lines[0].points.iter().find(|point| point[0] == BASE.kbit_per_s as f64 / 1e3).unwrap();
     assert_eq!(base[1], 1.0);
