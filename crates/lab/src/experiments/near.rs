@@ -25,8 +25,10 @@ use std::time::Duration;
 const LIMIT: Duration = Duration::from_secs(120);
 /// Environment variable. If it is set to part of a cell's title, such as `xqos ssh`, only matching cells are measured.
 const ONLY: &str = "XQOS_NEAR_ONLY";
-const PROGRAMS: [Program; 4] = [Program::Gtk, Program::Emacs, Program::Qt, Program::Xterm];
+const PROGRAMS: [Program; 5] = [Program::Gtk, Program::Emacs, Program::Qt, Program::Xterm, Program::Chromium];
 const ROUTES: [Route; 6] = [Route::Raw, Route::SshC, Route::NxTaint, Route::Strict, Route::Relaxed, Route::ThroughSsh];
+/// Only over the farthest line.
+const FIRST: [Route; 2] = [Route::FirstStrict, Route::FirstRelaxed];
 const KBIT_PER_S: u64 = 10_000;
 /// The line to which the goals apply.
 const FARTHEST: Line = Line { kbit_per_s: KBIT_PER_S, delay_us: 100_000 };
@@ -43,7 +45,7 @@ pub(super) struct Near {
 impl Measure for Near {
     const NAME: &'static str = "near";
     const ABOUT: &'static str = "programs far from their X server, with and without xqos near";
-    const ESTIMATE: Estimate = Estimate { quick_s: 120, full_s: 1_400 };
+    const ESTIMATE: Estimate = Estimate { quick_s: 120, full_s: 1_800 };
     const PAIRED: bool = false;
 
     fn run(bench: &Bench) -> Result<Self> {
@@ -74,7 +76,8 @@ fn over_link(program: Program, way: Route, line: Line) -> Case {
 /// Cells with goals come first, then the others with decreasing delays.
 fn all() -> Vec<Case> {
     let at = |line| PROGRAMS.into_iter().flat_map(move |program| ROUTES.map(|way| over_link(program, way, line)));
-    let mut cases: Vec<Case> = at(FARTHEST).collect();
+    let first = PROGRAMS.into_iter().flat_map(|program| FIRST.map(|way| over_link(program, way, FARTHEST)));
+    let mut cases: Vec<Case> = at(FARTHEST).chain(first).collect();
     for turn in 0..LOCAL_TURNS {
         let local = |program, way| {
             let line = Line { kbit_per_s: KBIT_PER_S, delay_us: 100 };
@@ -113,16 +116,40 @@ impl Near {
 
     /// Verdicts on start-up speed over the link. The value of each is the speed that at least `count` programs reach.
     fn over_the_link(&self) -> Vec<Verdict> {
+        let programs = self.cells.programs();
         let reached = |way: Route, count: usize, goal| {
-            let gain = |program| self.gain(program, way);
-            let mut gains: Vec<f64> = self.cells.programs().into_iter().filter_map(gain).collect();
+            let mut gains: Vec<f64> = programs.iter().filter_map(|&program| self.gain(program, way)).collect();
             gains.sort_by(|one, other| other.total_cmp(one));
             let (way, of) = (way.title(), gains.len());
             let what = format!("{way}: start-up speed over 100 ms relative to ssh -C -Y, reached by {count} of {of}");
-            gains.get(count - 1).map(|&gain| Verdict::of_value(what, gain, "x", goal))
+            gains.get(count - 1).map(|&gain| Verdict::of_value(what, gain, "x", Goal::of(goal)))
         };
-        let (strict, relaxed) = (Goal::of(Key("near.strict_over_ssh")), Goal::of(Key("near.relaxed_over_ssh")));
-        [reached(Route::Strict, 3, strict), reached(Route::Relaxed, 2, relaxed)].into_iter().flatten().collect()
+        let least = |what: &str, values: &mut dyn Iterator<Item = f64>, goal| {
+            values.reduce(f64::min).map(|value| Verdict::of_value(what, value, "x", Goal::of(goal)))
+        };
+        let near = [Route::Strict, Route::Relaxed, Route::ThroughSsh];
+        let mut xterm = near.into_iter().filter_map(|way| self.gain(Program::Xterm, way));
+        let over_near =
+            |&program: &Program| Some(self.gain(program, Route::ThroughSsh)? / self.gain(program, Route::Strict)?);
+        let all = [
+            reached(Route::FirstStrict, 4, Key("near.first_strict")),
+            reached(Route::FirstRelaxed, 4, Key("near.first_relaxed")),
+            reached(Route::Strict, 4, Key("near.second_strict")),
+            reached(Route::Strict, 3, Key("near.strict_over_ssh")),
+            reached(Route::Relaxed, 3, Key("near.second_relaxed")),
+            reached(Route::Relaxed, 2, Key("near.relaxed_over_ssh")),
+            least(
+                "xterm: start-up speed over 100 ms relative to ssh -C -Y, slowest of three",
+                &mut xterm,
+                Key("near.xterm"),
+            ),
+            least(
+                "start-up speed over 100 ms, xqos ssh over near, slowest program",
+                &mut programs.iter().filter_map(over_near),
+                Key("near.through_ssh"),
+            ),
+        ];
+        all.into_iter().flatten().collect()
     }
 
     fn beside_the_server(&self) -> Vec<Verdict> {

@@ -76,13 +76,15 @@ const SSH: &[&str] = &["sshd", "ssh", "ssh-keygen", "xauth"];
 
 declare! {
     /// How X is carried from the program to its server: title, style in charts, and programs. `taint` lets nxproxy
-    /// answer GetInputFocus itself. `xqos ssh` has strict order.
+    /// answer GetInputFocus itself. At a first start, near knows nothing of the program. `xqos ssh` has strict order.
     Route: (&'static str, &'static str, &'static [&'static str]);
     Raw => ("raw X", "stock", &[]),
     SshC => ("ssh -C -Y", "smart", SSH),
     Nx => ("nxproxy", "fair", &["nxproxy"]),
     NxTaint => ("nxproxy taint", "cbs", &["nxproxy"]),
     Ssh => ("ssh -Y", "classic", SSH),
+    FirstStrict => ("first start, strict", "fair", &[]),
+    FirstRelaxed => ("first start, relaxed", "reserved", &[]),
     Strict => ("near, strict", "fair", &[]),
     Relaxed => ("near, relaxed", "reserved", &[]),
     ThroughSsh => ("xqos ssh", "classic", SSH),
@@ -99,7 +101,11 @@ impl Route {
     }
 
     pub fn is_near(self) -> bool {
-        matches!(self, Route::Strict | Route::Relaxed | Route::ThroughSsh)
+        self.is_first() || matches!(self, Route::Strict | Route::Relaxed | Route::ThroughSsh)
+    }
+
+    pub fn is_first(self) -> bool {
+        matches!(self, Route::FirstStrict | Route::FirstRelaxed)
     }
 }
 

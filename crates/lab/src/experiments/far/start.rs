@@ -2,9 +2,9 @@
 //! Starts a program over each transport, records the time, and installs what near learned at the program's first start.
 //!
 //! The first command that runs records the time. With `xqos near`, this is near itself, because the user waits for near
-//! as well. With ssh, it is the program, because the session may already exist. Near is measured at a program's second
-//! start: the first start uses a fast link, and the file that near writes is copied to the home folder of each cell.
-//! The file contains queries without answers, so the link of the first start does not matter.
+//! as well. With ssh, it is the program, because the session may already exist. Near is measured at a program's first
+//! start, and at its second: for that, the first one uses a fast link, and the file that near writes is copied to the
+//! home folder of each cell. The file contains queries without answers, so the link of the first start does not matter.
 
 use super::site::wait;
 use super::{Capture, Case, Line, Program, Route, Site, nx, ssh};
@@ -61,8 +61,8 @@ pub(super) fn start(site: &Site, case: Case) -> Result<Vec<Owned>> {
         }
         Route::Ssh | Route::SshC => ssh::start(site, &program, case.way == Route::SshC),
         Route::Nx | Route::NxTaint => nx::start(site, &program, case.line, case.way == Route::NxTaint),
-        Route::Strict => near(&[]),
-        Route::Relaxed => near(&["--relaxed"]),
+        Route::Strict | Route::FirstStrict => near(&[]),
+        Route::Relaxed | Route::FirstRelaxed => near(&["--relaxed"]),
         Route::ThroughSsh => {
             let daemon = ssh::daemon(site)?;
             let mut command = Command::new(program::own("xqos-wire")?);
@@ -87,7 +87,7 @@ impl StartFiles {
     /// Starts each program that these cases run through near once.
     pub fn of(bench: &Bench, cases: &[Case]) -> Result<StartFiles> {
         let mut all = BTreeMap::new();
-        for program in cases.iter().filter(|case| case.way.is_near()).map(|case| case.program) {
+        for program in cases.iter().filter(|case| is_known(case.way)).map(|case| case.program) {
             if let Entry::Vacant(place) = all.entry(program) {
                 bench.say(format!("{}: first start through near", program.title()));
                 place.insert(learn(program).with_context(|| format!("the first start of {}", program.title()))?);
@@ -97,7 +97,7 @@ impl StartFiles {
     }
 
     pub fn install(&self, site: &Site, case: Case) -> Result<()> {
-        let Some(bytes) = self.0.get(&case.program).filter(|_| case.way.is_near()) else { return Ok(()) };
+        let Some(bytes) = self.0.get(&case.program).filter(|_| is_known(case.way)) else { return Ok(()) };
         for display in [&site.far_display(), &site.near_display(), THROUGH_SSH] {
             let path = file(site, display, case.program);
             DirBuilder::new().recursive(true).mode(0o700).create(path.parent().context("the file has no folder")?)?;
@@ -105,6 +105,11 @@ impl StartFiles {
         }
         Ok(())
     }
+}
+
+/// True if near has seen a start of the program.
+fn is_known(way: Route) -> bool {
+    way.is_near() && !way.is_first()
 }
 
 fn file(site: &Site, display: &str, program: Program) -> PathBuf {

@@ -53,6 +53,7 @@ fn waits(near: &Near) -> Table {
         .cell("without near", |&program| {
             waits_of(near, program, Route::Strict).map_or("-".to_owned(), |(_, all)| all.to_string())
         })
+        .cell("left at a first start, strict", |program| left(program, Route::FirstStrict))
         .cell("left, strict", |program| left(program, Route::Strict))
         .cell("left, relaxed", |program| left(program, Route::Relaxed))
         .cell("left, xqos ssh", |program| left(program, Route::ThroughSsh))

@@ -11,6 +11,8 @@ fn invented() -> Near {
         let waits: u32 = match case.way {
             Route::Strict | Route::ThroughSsh => 20,
             Route::Relaxed => 5,
+            Route::FirstStrict => 50,
+            Route::FirstRelaxed => 35,
             _ => 100,
         };
         let waiting_s = f64::from(waits) * 2.0 * case.line.delay_us as f64 / 1e6;
@@ -31,10 +33,11 @@ fn invented() -> Near {
 #[test]
 fn the_full_run_has_each_cell_once_and_the_farthest_first() {
     let cases = all();
-    assert_eq!(cases.len(), 4 * 6 * 4 + 4 * 2 * LOCAL_TURNS as usize);
+    assert_eq!(cases.len(), 5 * (4 * 6 + 2) + 5 * 2 * LOCAL_TURNS as usize);
     assert_eq!(cases.iter().collect::<BTreeSet<_>>().len(), cases.len());
-    assert!(cases[..24].iter().all(|case| case.line == FARTHEST), "{:?}", &cases[..24]);
-    assert!(cases[..24].iter().all(|case| case.watched == Capture::AtServer && case.line.is_slow()));
+    let (first, rest) = cases.split_at(5 * (6 + 2));
+    assert!(first.iter().all(|case| (case.line, case.watched) == (FARTHEST, Capture::AtServer)), "{first:?}");
+    assert!(rest.iter().all(|case| !case.way.is_first() && case.line != FARTHEST), "{rest:?}");
 }
 
 #[test]
@@ -47,16 +50,16 @@ fn the_quick_run_takes_a_minute_or_two() {
 fn each_goal_uses_the_value_that_enough_programs_reach() {
     let mut near = invented();
     let verdicts = near.study().verdicts;
-    let met: Vec<_> = verdicts.iter().map(|verdict| verdict.is_met()).collect();
-    // Strict: 21 s over 5 s. Relaxed: 21 s over 2 s.
-    assert_eq!(met, [Some(true); 7], "{verdicts:#?}");
-    assert_eq!((verdicts[0].value, verdicts[1].value), (4.2, 10.5));
+    let missed: Vec<_> = verdicts.iter().filter(|verdict| verdict.is_met() != Some(true)).collect();
+    assert!(missed.len() == 1 && missed[0].what.starts_with("xterm: start-up speed"), "{missed:#?}");
+    // 21 s over 11, 8, 5 and 2 s. No program starts more slowly through xqos ssh than through near.
+    let values = |near: &Near| near.study().verdicts[..8].iter().map(|verdict| verdict.value).collect::<Vec<_>>();
+    assert_eq!(values(&near), [21.0 / 11.0, 2.625, 4.2, 4.2, 10.5, 10.5, 4.2, 1.0]);
     let slow = near.cells.0.iter_mut().filter(|cell| (cell.case.way, cell.case.line) == (Route::Strict, FARTHEST));
     for cell in slow.take(2) {
         cell.outcome = Ok(Start { is_quiet: true, from_command_s: 20.0, ..Start::default() });
     }
-    let verdict = near.study().verdicts.swap_remove(0);
-    assert_eq!((verdict.is_met(), verdict.value), (Some(false), 1.05), "only two of four programs reach it");
+    assert_eq!(values(&near)[2..4], [1.05, 4.2], "three of five programs still reach 4.2");
 }
 
 #[test]
