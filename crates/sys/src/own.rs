@@ -2,8 +2,8 @@
 //! This process: its privileges, program, terminal and machine.
 
 use rustix::fs::getxattr;
-use rustix::process::{getegid, geteuid};
-use rustix::termios::tcgetwinsize;
+use rustix::process::{getegid, geteuid, getpgrp};
+use rustix::termios::{tcgetpgrp, tcgetwinsize};
 use rustix::time::{ClockId, clock_gettime};
 use std::io;
 
@@ -14,6 +14,12 @@ pub fn realtime_offset_ns() -> i64 {
         time.tv_sec * 1_000_000_000 + time.tv_nsec
     };
     read(ClockId::Realtime) - read(ClockId::Monotonic)
+}
+
+/// The time by CLOCK_MONOTONIC, which traces use.
+pub fn monotonic_ns() -> u64 {
+    let time = clock_gettime(ClockId::Monotonic);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 pub fn host_name() -> String {
@@ -35,6 +41,24 @@ pub fn own_path() -> String {
 pub fn terminal_columns() -> Option<usize> {
     let size = tcgetwinsize(io::stdout()).ok()?;
     (size.ws_col > 0).then_some(size.ws_col.into())
+}
+
+/// True if standard input is a terminal whose keys this process gets. A process in the background is stopped when it
+/// reads from the terminal.
+pub fn has_keyboard() -> bool {
+    tcgetpgrp(io::stdin()).is_ok_and(|group| group == getpgrp())
+}
+
+/// Year, month, day, hour, minute and second in the local time zone.
+pub fn local_time(unix_seconds: i64) -> [i32; 6] {
+    // SAFETY: both pointers are valid during the call; a tm consists of numbers and a pointer that is not used, for
+    // which zeros are valid.
+    let time = unsafe {
+        let mut time: libc::tm = std::mem::zeroed();
+        libc::localtime_r(&raw const unix_seconds, &raw mut time);
+        time
+    };
+    [time.tm_year + 1900, time.tm_mon + 1, time.tm_mday, time.tm_hour, time.tm_min, time.tm_sec]
 }
 
 /// The effective user and group.
