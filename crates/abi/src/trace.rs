@@ -129,6 +129,9 @@ pub enum Entry {
     InterruptName { number: u32, is_soft: bool, bytes: [u8; 16] },
     /// From the kernel: the process of a thread.
     Thread { thread: u32, process: u32 },
+    /// From the kernel: the priority of a thread, as the kernel counts it: below 0 with a deadline, below 100
+    /// real-time, otherwise 120 plus the nice value. A thread without this record has priority 120.
+    Priority { thread: u32, priority: i32 },
 }
 
 impl Entry {
@@ -168,6 +171,7 @@ impl Entry {
                 | Entry::ThreadName { .. }
                 | Entry::InterruptName { .. }
                 | Entry::Thread { .. }
+                | Entry::Priority { .. }
         )
     }
 

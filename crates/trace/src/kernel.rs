@@ -3,9 +3,9 @@
 //!
 //! All threads of the machine are traced, because any of them can take a processor from the server or a client.
 
+use crate::model::DEFAULT_PRIORITY;
 use crate::tracefs::Instance;
 use anyhow::{Context, Result};
-use rustix::time::{ClockId, clock_gettime};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use xqos_abi::trace::{Entry, Event};
@@ -51,7 +51,7 @@ impl Kernel {
     /// may make them faster than they are read.
     pub fn read(&mut self) -> Vec<Event> {
         let Kernel { instance, lines } = self;
-        let (mut events, now) = (Vec::<Event>::new(), now());
+        let (mut events, now) = (Vec::<Event>::new(), Time(xqos_sys::monotonic_ns()));
         // After an error, keep the events that were read before it.
         let _ = instance.read(|line| {
             lines.take(line, &mut events);
@@ -66,16 +66,11 @@ impl Kernel {
     }
 }
 
-/// The time by the clock of the events.
-fn now() -> Time {
-    let time = clock_gettime(ClockId::Monotonic);
-    Time(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
-}
-
 /// What earlier lines have said.
 #[derive(Debug, Default)]
 struct Lines {
     threads: BTreeMap<u32, [u8; 16]>,
+    priorities: BTreeMap<u32, i32>,
     named: BTreeSet<(u32, bool)>,
     /// Start of the handler that runs on a processor; separately for soft interrupts, which others interrupt.
     handlers: BTreeMap<(u32, bool), Time>,
@@ -99,8 +94,12 @@ impl Lines {
                 let (from, from_name) = task(previous, "prev_comm=", " prev_pid=")?;
                 let (to, to_name) = task(next, "next_comm=", " next_pid=")?;
                 let still_runnable = previous.rsplit_once(" prev_state=")?.1.starts_with('R');
-                self.name(at, from, from_name, events);
-                self.name(at, to, to_name, events);
+                for (thread, name, fields, mark) in
+                    [(from, from_name, previous, " prev_prio="), (to, to_name, next, " next_prio=")]
+                {
+                    self.name(at, thread, name, events);
+                    self.prioritise(at, thread, fields.rsplit_once(mark)?.1, events);
+                }
                 Entry::Switch { cpu, from, to, still_runnable }
             }
             "sched_wakeup" => {
@@ -123,6 +122,14 @@ impl Lines {
         };
         events.push(Event { at, what });
         Some(())
+    }
+
+    /// Adds the priority of a thread if it is new.
+    fn prioritise(&mut self, at: Time, thread: u32, fields: &str, events: &mut Vec<Event>) {
+        let Some(priority) = fields.split(' ').next().and_then(|number| number.parse().ok()) else { return };
+        if thread != 0 && self.priorities.insert(thread, priority).unwrap_or(DEFAULT_PRIORITY) != priority {
+            events.push(Event { at, what: Entry::Priority { thread, priority } });
+        }
     }
 
     /// Adds the name and the process of a thread if they are new. Thread 0 is the idle thread.
@@ -204,6 +211,23 @@ mod tests {
         let named = |(number, is_soft), name| Entry::InterruptName { number, is_soft, bytes: padded(name) };
         let ran = |(number, is_soft), ns| Entry::Interrupt { cpu: 1, number, is_soft, ns };
         assert_eq!(seen, [named(soft, "TIMER"), named(hard, "virtio4-input"), ran(hard, 5_000), ran(soft, 40_000)]);
+    }
+
+    #[test]
+    fn a_priority_is_told_when_it_differs_from_what_is_known() {
+        let line = |state: &str, priority: i32| {
+            format!(
+                " hog-77 [001] d..2. 5.000001: sched_switch: prev_comm=hog prev_pid={NOBODY} prev_prio={priority} \
+                 prev_state={state} ==> next_comm=swapper/1 next_pid=0 next_prio=120"
+            )
+        };
+        let lines = [line("S", 120), line("S", 49), line("R", 49), line("S", -1)];
+        let seen = events(&lines.each_ref().map(String::as_str));
+        let told = seen.iter().filter_map(|event| match event.what {
+            Entry::Priority { thread: NOBODY, priority } => Some(priority),
+            _ => None,
+        });
+        assert_eq!(told.collect::<Vec<_>>(), [49, -1]);
     }
 
     #[test]

@@ -19,7 +19,7 @@ use blame::{Grab, Slice};
 pub use client::{Budget, Burst, Cause, Client, Figures, Identity, Kind};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use threads::Threads;
-pub use threads::{Owner, text};
+pub use threads::{DEFAULT_PRIORITY, Owner, text};
 use xqos_abi::snapshot::Collector;
 use xqos_abi::trace::{Entry, Event};
 use xqos_core::{ClientId, Fact, Holder, Mode, PolicyKind, Scheduler, Service, Time};
@@ -183,7 +183,7 @@ impl Model {
             Entry::Wakeup { thread, .. } if self.local.contains(&thread) => {
                 self.runnable.entry(thread).or_insert(at);
             }
-            Entry::ThreadName { .. } | Entry::InterruptName { .. } | Entry::Thread { .. } => {
+            Entry::ThreadName { .. } | Entry::InterruptName { .. } | Entry::Thread { .. } | Entry::Priority { .. } => {
                 self.threads.take(&event.what)
             }
             Entry::Cut { client, .. } => self.change(client, |client| client.figures(|figures| figures.cuts += 1)),

@@ -231,6 +231,7 @@ records! {
     50 "interrupt" (number VALUE, is_soft FLAG, bytes Letters) { Entry::InterruptName { number, is_soft, bytes } }
     51 "thread" (thread VALUE, bytes Letters) { Entry::ThreadName { thread, bytes } }
     52 "thread" (thread VALUE, process LOW) { Entry::Thread { thread, process } }
+    53 "thread" (thread VALUE, priority LOW) { Entry::Priority { thread, priority } }
     29 "paced" (client CLIENT, until TWO) { Entry::Paced { client, until } }
     40 "processor" (client CLIENT, ns TWO) { Entry::Processor { client, ns } }
     47 "cut" (client CLIENT, request VALUE, done LOW, parts HIGH) { Entry::Cut { client, request, done, parts } }

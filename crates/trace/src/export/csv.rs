@@ -58,6 +58,7 @@ fn line(event: &Event, model: &Model, names: &Names) -> String {
         Entry::ThreadName { thread, .. } | Entry::Thread { thread, .. } => {
             format!(",,,,{}", quoted(&model.thread_name(thread)))
         }
+        Entry::Priority { priority, .. } => format!(",,,,{priority}"),
         Entry::Fact(Fact::SyncPriority { priority, .. } | Fact::FixedPriority { priority, .. }) => {
             format!(",,,,{priority}")
         }

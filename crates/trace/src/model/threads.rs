@@ -13,10 +13,14 @@ pub enum Owner {
     Other,
 }
 
+/// The kernel's number for nice value 0.
+pub const DEFAULT_PRIORITY: i32 = 120;
+
 #[derive(Debug, Default)]
 pub(super) struct Threads {
     names: BTreeMap<u32, String>,
     processes: BTreeMap<u32, u32>,
+    priorities: BTreeMap<u32, i32>,
     /// The key is the number, and whether the interrupt is soft.
     interrupts: BTreeMap<(u32, bool), String>,
 }
@@ -26,6 +30,7 @@ impl Threads {
         match *what {
             Entry::ThreadName { thread, bytes } => _ = self.names.insert(thread, text(&bytes)),
             Entry::Thread { thread, process } => _ = self.processes.insert(thread, process),
+            Entry::Priority { thread, priority } => _ = self.priorities.insert(thread, priority),
             Entry::InterruptName { number, is_soft, bytes } => {
                 self.interrupts.insert((number, is_soft), text(&bytes));
             }
@@ -41,6 +46,11 @@ impl Model {
         let own = name(thread).map_or_else(|| format!("thread {thread}"), |own| format!("{own} ({thread})"));
         let process = Some(self.process_of(thread)).filter(|&process| process != thread);
         process.and_then(name).map_or_else(|| own.clone(), |main| format!("{main}: {own}"))
+    }
+
+    /// The last known priority of a thread, as the kernel counts it.
+    pub fn thread_priority(&self, thread: u32) -> i32 {
+        self.threads.priorities.get(&thread).copied().unwrap_or(DEFAULT_PRIORITY)
     }
 
     pub fn thread_owner(&self, thread: u32) -> Owner {

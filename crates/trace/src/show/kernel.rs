@@ -20,6 +20,7 @@ pub(super) fn kernel_details(what: &Entry) -> String {
         }
         Entry::ThreadName { thread, bytes } => format!("{thread} is {}", text(&bytes)),
         Entry::Thread { thread, process } => format!("{thread} belongs to process {process}"),
+        Entry::Priority { thread, priority } => format!("{thread} has priority {priority}"),
         _ => String::new(),
     }
 }
