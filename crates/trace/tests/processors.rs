@@ -35,7 +35,11 @@ fn events() -> Vec<Event> {
         (5, Entry::ThreadName { thread: VO, bytes: name("vo") }),
         (5, Entry::Thread { thread: VO, process: MPV }),
         (5, Entry::InterruptName { number: 1, is_soft, bytes: name("i8042") }),
+        (5, Entry::InterruptName { number: 2, is_soft: true, bytes: name("RCU") }),
         (10, Entry::Interrupt { cpu, number: 1, is_soft, ns: 2 * MS }),
+        // A hard interrupt within a soft one, whose record comes later.
+        (34, Entry::Interrupt { cpu: 1, number: 1, is_soft, ns: MS }),
+        (38, Entry::Interrupt { cpu: 1, number: 2, is_soft: true, ns: 8 * MS }),
         (12, Entry::Wakeup { cpu, thread: VO }),
         (15, Entry::Fact(Fact::Arrived { client })),
         (20, Entry::Switch { cpu, from: 0, to: SERVER, still_runnable }),
@@ -66,6 +70,7 @@ const SCRIPT: &str = "
       is(9, TOP + 4, 'interrupt'), is(12, TOP + 30, 'wakeup'), is(22, lane, 'served'), is(25.5, lane, 'cut'),
       is(24, CLIENTS + 14, 'cut')].join('');
     root.run = tip(45, one); root.interrupt = tip(9, one); root.woken = tip(12, one); root.other = tip(35, two);
+    root.nested = tip(33.5, two); root.soft = tip(37, two);
     root.cut = tip(24, lane).includes('its request is cut here'); root.rest = tip(25.5, lane).includes('for another client: 1.000 ms');";
 
 #[test]
@@ -82,7 +87,9 @@ fn chromium_shows_processors_and_cuts_on_the_time_axis_of_the_clients() {
         ("run", "mpv: vo (555) for 20.00 ms"),
         ("interrupt", "idle; interrupt i8042 (1), 2.000 ms"),
         ("woken", "idle; wakes mpv: vo (555)"),
-        ("other", "thread 77 for 40.00 ms"),
+        ("other", "thread 77 for 40.00 ms; interrupt soft: RCU, 8.000 ms"),
+        ("nested", "thread 77 for 40.00 ms; interrupt i8042 (1), 1.000 ms; interrupt soft: RCU, 8.000 ms"),
+        ("soft", "thread 77 for 40.00 ms; interrupt soft: RCU, 8.000 ms"),
         ("cut", "true"),
         ("rest", "true"),
     ] {

@@ -9,10 +9,10 @@ const processors = data.processors.map(one => {
     const own = times => times.filter((_, i) => threads[ran[i]].owner === owner);
     return intervals([own(begins), own(ends)]);
   };
-  const [starts, stops] = one.interrupts.map(floats);
+  // Hard interrupts and soft ones, which hard ones interrupt: searches need intervals that do not overlap.
+  const interrupts = one.interrupts.map(({ begins, ends, names }) => ({ ...intervals([begins, ends].map(floats)), named: integers(names) }));
   return { name: "processor " + one.number, runs: { begins, ends }, ran, server: of("server"), client: of("client"),
-    other: of("other"), interrupts: intervals([starts, stops]), named: integers(one.interrupt_names),
-    wakeups: floats(one.wakeups), woken: integers(one.woken) };
+    other: of("other"), interrupts, wakeups: floats(one.wakeups), woken: integers(one.woken) };
 });
 data.processors = null;
 // The top of the first client's lane.
@@ -23,7 +23,7 @@ function drawProcessor(one, i) {
   drawIntervals(one.other, top + 10, 16, colours.line);
   drawIntervals(one.client, top + 10, 16, colours.burst);
   drawIntervals(one.server, top + 10, 16, colours.served);
-  drawIntervals(one.interrupts, top + 2, 6, colours.interrupt);
+  for (const some of one.interrupts) drawIntervals(some, top + 2, 6, colours.interrupt);
   drawMoments(one.wakeups, top + 28, colours.wakeup);
   pen.fillStyle = colours.line; pen.fillRect(0, top + PROCESSOR - 1, width, 1);
   const { begins, ends } = one.runs, first = lower(ends, timeline.from), last = lower(begins, timeline.to);
@@ -41,10 +41,13 @@ function drawProcessorName({ name }, i) {
 
 function aboutProcessor(one, time) {
   const near = timeAt(2) - timeAt(0), lines = [one.name, timeText(time, timeline.length / 1000)];
-  const run = under(one.runs, time, near / 4), interrupt = under(one.interrupts, time, near), wakeup = lower(one.wakeups, time - near);
+  const run = under(one.runs, time, near / 4), wakeup = lower(one.wakeups, time - near);
   const length = ({ begins, ends }, k) => duration(ends[k] - begins[k]);
   lines.push(run === null ? "idle" : `${threads[one.ran[run]].name} for ${length(one.runs, run)}`);
-  if (interrupt !== null) lines.push(`interrupt ${interruptNames[one.named[interrupt]]}, ${length(one.interrupts, interrupt)}`);
+  for (const some of one.interrupts) {
+    const interrupt = under(some, time, near);
+    if (interrupt !== null) lines.push(`interrupt ${interruptNames[some.named[interrupt]]}, ${length(some, interrupt)}`);
+  }
   if (one.wakeups[wakeup] <= time + near) lines.push("wakes " + threads[one.woken[wakeup]].name);
   return lines.join("\n");
 }

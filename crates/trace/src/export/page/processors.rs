@@ -15,12 +15,20 @@ pub struct Processor {
     /// Begin and end of each time that a thread ran, and the index of the thread.
     runs: [Column; 2],
     threads: Column,
-    /// Begin and end of each interrupt, and the index of its name.
-    interrupts: [Column; 2],
-    interrupt_names: Column,
+    /// Hard interrupts and soft ones, which hard ones interrupt.
+    interrupts: [Interrupts; 2],
     /// Time of each wake-up, and the index of the thread that was woken.
     wakeups: Column,
     woken: Column,
+}
+
+/// Interrupts that do not overlap: the page searches them by time.
+#[derive(Debug, Default, Serialize)]
+struct Interrupts {
+    begins: Column,
+    ends: Column,
+    /// The index of each one's name.
+    names: Column,
 }
 
 #[derive(Debug, Serialize)]
@@ -81,10 +89,10 @@ impl Processors {
                 lane.woken.push_integer(self.threads.index(thread));
             }
             Entry::Interrupt { cpu, number, is_soft, ns } => {
-                let lane = self.lanes.entry(cpu).or_default();
-                lane.interrupts[0].push(since(at) - ns as f64);
-                lane.interrupts[1].push(since(at));
-                lane.interrupt_names.push_integer(self.interrupts.index((number, is_soft)));
+                let of_kind = &mut self.lanes.entry(cpu).or_default().interrupts[usize::from(is_soft)];
+                of_kind.begins.push(since(at) - ns as f64);
+                of_kind.ends.push(since(at));
+                of_kind.names.push_integer(self.interrupts.index((number, is_soft)));
             }
             _ => {}
         }
