@@ -59,6 +59,10 @@ fn events() -> Vec<Event> {
     add(522, Entry::Wakeup { cpu: 1, thread: 555 });
     add(524, Entry::Interrupt { cpu: 1, number: 1, is_soft: false, ns: MS });
     add(526, Entry::Switch { cpu: 1, from: 102, to: 555, still_runnable: false });
+    // Events of processor 2 were lost: it is unknown how long 102 ran.
+    add(527, Entry::Switch { cpu: 2, from: 0, to: 102, still_runnable: false });
+    add(540, Entry::Switch { cpu: 2, from: 103, to: 555, still_runnable: false });
+    add(542, Entry::Switch { cpu: 2, from: 555, to: 0, still_runnable: false });
     events
 }
 
@@ -129,6 +133,8 @@ fn perfettos_schema_reads_tracks_slices_and_counters() {
         assert_eq!(count(track, name), 1, "{track}: {slices:?}");
     }
     assert!(slices.contains(&("processor 1".to_owned(), "mpv: vo (555)".to_owned())), "{slices:?}");
+    let of_two: Vec<_> = slices.iter().filter(|slice| slice.0 == "processor 2").collect();
+    assert!(of_two.len() == 1 && of_two[0].1 == "mpv: vo (555)", "{of_two:?}");
     assert_eq!(counters, BTreeSet::from([("budget left, us".to_owned(), -5)]));
     for name in ["x11perf (101)", "mpv (102)"] {
         assert!(tracks.values().any(|track| track == name), "{tracks:?}");

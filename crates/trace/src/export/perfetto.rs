@@ -108,7 +108,7 @@ pub fn write(events: impl Iterator<Item = Event>, names: &Names, out: &mut impl 
         described: BTreeMap::new(),
         grab: None,
         processors: BTreeSet::new(),
-        running: BTreeSet::new(),
+        running: BTreeMap::new(),
         now: Time(0),
         first: true,
     };
@@ -126,9 +126,9 @@ struct Writer<'a, W> {
     described: BTreeMap<usize, (String, bool)>,
     /// The holder of the server grab.
     grab: Option<usize>,
-    /// The processors that are described, and those of them that run a thread.
+    /// The processors that are described, and the thread that each one runs, with its begin.
     processors: BTreeSet<u32>,
-    running: BTreeSet<u32>,
+    running: BTreeMap<u32, (u32, Time)>,
     now: Time,
     first: bool,
 }
@@ -170,7 +170,7 @@ impl<W: Write> Writer<'_, W> {
                 }
             }
             Entry::Fact(Fact::Grabbed { by }) => self.grab(by, event.at)?,
-            Entry::Switch { cpu, to, .. } => self.switch(cpu, to, event.at)?,
+            Entry::Switch { cpu, from, to, .. } => self.switch(cpu, (from, to), event.at)?,
             Entry::Wakeup { cpu, thread } => {
                 let name = format!("wakes {}", self.model.thread_name(thread));
                 let instant = event_of(INSTANT, self.processor(cpu)?);
@@ -220,25 +220,29 @@ impl<W: Write> Writer<'_, W> {
         Ok(track)
     }
 
-    /// A processor runs another thread; thread 0 is the idle thread.
-    fn switch(&mut self, cpu: u32, to: u32, at: Time) -> io::Result<()> {
-        let track = self.processor(cpu)?;
-        if self.running.remove(&cpu) {
-            self.packet(at, event_of(SLICE_END, track))?;
+    /// A processor runs another thread. If events were lost, it is unknown what ran.
+    fn switch(&mut self, cpu: u32, (from, to): (u32, u32), at: Time) -> io::Result<()> {
+        match self.running.insert(cpu, (to, at)) {
+            Some((thread, began)) if thread == from => self.ran(cpu, thread, [began, at]),
+            _ => Ok(()),
         }
-        if to == 0 {
+    }
+
+    /// A thread ran on a processor; thread 0 is the idle thread.
+    fn ran(&mut self, cpu: u32, thread: u32, [began, ended]: [Time; 2]) -> io::Result<()> {
+        if thread == 0 {
             return Ok(());
         }
-        self.running.insert(cpu);
-        let begin = event_of(SLICE_BEGIN, track).text(field::EVENT_NAME, &self.model.thread_name(to));
-        self.packet(at, begin)
+        let track = self.processor(cpu)?;
+        let begin = event_of(SLICE_BEGIN, track).text(field::EVENT_NAME, &self.model.thread_name(thread));
+        self.packet(began, begin)?;
+        self.packet(ended, event_of(SLICE_END, track))
     }
 
     /// Ends what the processors were running.
     fn finish(mut self) -> io::Result<()> {
-        std::mem::take(&mut self.running)
-            .into_iter()
-            .try_for_each(|cpu| self.packet(self.now, event_of(SLICE_END, processor_uuid(cpu))))
+        let running = std::mem::take(&mut self.running);
+        running.into_iter().try_for_each(|(cpu, (thread, began))| self.ran(cpu, thread, [began, self.now]))
     }
 
     /// Ends the current grab and begins that of `holder`. A grab is a slice on its holder's track.
