@@ -14,6 +14,7 @@ mod groups;
 mod host;
 mod kind;
 mod pick;
+mod recording;
 mod selector;
 mod xorg_config;
 

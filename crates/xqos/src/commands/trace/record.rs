@@ -2,40 +2,31 @@
 //! `xqos trace record`: copies records from the server's ring buffer into a file.
 //!
 //! Records are read every 20 ms and written every second, as a self-contained chunk. With a trigger, nothing is written
-//! until it fires: records are kept in memory in segments. Each segment begins with the complete state, so that replay
-//! can start at any segment after the oldest ones are dropped.
+//! until it fires: records are kept in memory, in a [`Backlog`].
 //!
 //! The file is created before the recording begins, and removed again if nothing was written. The recording ends if the
 //! server exits or crashes; the file is then complete, even if the trigger has not fired.
 
+use crate::recording::{Backlog, ENDED, READ_EVERY, Source, merged};
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
-use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use xqos_abi::ring::{Next, Reader};
 use xqos_abi::trace::{Entry, Event, Level, Words};
-use xqos_agent::requests::names_of;
 use xqos_agent::session::Session;
 use xqos_cli::output;
 use xqos_cli::program::one_line;
 use xqos_cli::quantity::Micros;
-use xqos_client::Error;
 use xqos_core::Time;
-use xqos_sys::{self as sys, Signals};
+use xqos_sys::Signals;
 use xqos_trace::file::{Header, Writer};
 use xqos_trace::kernel::Kernel;
 use xqos_trace::model::{Burst, Model};
 use xqos_trace::show;
 
-/// Polling interval of the ring: a tenth of the time that a busy server takes to fill it.
-const READ_EVERY: Duration = Duration::from_millis(20);
 const WRITE_EVERY: Duration = Duration::from_secs(1);
 /// How long the recording continues after the trigger.
 const AFTER_TRIGGER: Duration = Duration::from_secs(1);
-
-const ENDED: &str = "the server ended the trace because it was reset or stopped, or because xqos stepped aside";
-const GONE: &str = "the server is gone or has closed the connection: the trace ends there";
 
 /// Records a trace into a file, until ^C, a time, a size or a long wait
 #[derive(Args, Debug)]
@@ -109,7 +100,6 @@ impl From<LevelName> for Level {
 impl Arguments {
     pub fn perform(&self, display: Option<&str>) -> Result<()> {
         let (session, info) = Session::open_armed(display)?;
-        let level = Level::from(self.level);
         let kernel = self.kernel.then(Kernel::start).and_then(|started| match started {
             Ok(kernel) => Some(kernel),
             Err(error) => {
@@ -117,31 +107,20 @@ impl Arguments {
                 None
             }
         });
-        let header = Header {
-            xqos: env!("CARGO_PKG_VERSION").to_owned(),
-            host: sys::host_name(),
-            display: session.display.clone(),
-            server_pid: info.server_pid,
-            realtime_offset_ns: sys::realtime_offset_ns(),
-            level: level.name().to_owned(),
-            extensions: names_of(&session.control)?.extensions().collect(),
-            kernel: kernel.is_some(),
-        };
         let signals = Signals::watch()?;
-        let reader = session.control.start_trace(level, self.ring)?;
+        let source = Source::open(&session, self.level.into(), self.ring)?;
+        let header = source.header(info.server_pid, kernel.is_some())?;
         let file = output::recording(&self.file, 0o666)?;
         let writer = Writer::new(file, &header).inspect_err(|_| output::discard(&self.file))?;
         let mut recorder = Recorder {
             arguments: self,
-            session: &session,
-            reader,
+            source,
             kernel,
             model: Model::new(),
             backlog: self.until_wait.map(|_| Backlog::default()),
             writer,
             header,
             triggered: None,
-            ended: None,
         };
         output::note(&match self.until_wait {
             Some(wait) => format!("waiting until a client waits longer than {wait}; ^C ends without a file"),
@@ -155,17 +134,10 @@ impl Arguments {
     }
 }
 
-/// Records kept in memory until the trigger fires, in segments that each begin with a `Begin` record.
-#[derive(Debug, Default)]
-struct Backlog {
-    segments: VecDeque<(Instant, Vec<Words>)>,
-}
-
 struct Recorder<'a> {
     arguments: &'a Arguments,
-    session: &'a Session,
+    source: Source<'a>,
     header: Header,
-    reader: Reader,
     kernel: Option<Kernel>,
     model: Model,
     /// While this is set, the file is empty.
@@ -173,8 +145,6 @@ struct Recorder<'a> {
     writer: Writer,
     /// When the trigger fired, and the burst that fired it.
     triggered: Option<(Instant, Burst)>,
-    /// Why there are no more records.
-    ended: Option<&'static str>,
 }
 
 impl Recorder<'_> {
@@ -182,12 +152,7 @@ impl Recorder<'_> {
         let began = Instant::now();
         let (mut written, mut renewed) = (began, began);
         loop {
-            // Check this before reading, so that everything that the server wrote before it exited is read.
-            let is_gone = self.session.control.next_notify().is_err();
             self.read()?;
-            if is_gone {
-                self.ended.get_or_insert(GONE);
-            }
             let now = Instant::now();
             if now - written >= WRITE_EVERY {
                 written = now;
@@ -196,13 +161,13 @@ impl Recorder<'_> {
             let is_over = self.arguments.time.is_some_and(|time| now - began >= time.duration())
                 || self.is_large()
                 || self.triggered.as_ref().is_some_and(|(at, _)| now - *at >= AFTER_TRIGGER)
-                || self.ended.is_some();
+                || self.source.ended.is_some();
             if is_over || signals.next().is_some() {
                 return Ok(());
             }
             if self.backlog.is_some() && now - renewed >= self.arguments.keep.duration() / 2 {
                 renewed = now;
-                self.begin_anew()?;
+                self.source.begin_anew()?;
             }
             std::thread::sleep(READ_EVERY);
         }
@@ -212,48 +177,10 @@ impl Recorder<'_> {
         self.arguments.size.is_some_and(|size| self.writer.bytes() >= size.saturating_mul(1_000_000))
     }
 
-    /// Requests the complete state again, to begin a new segment or to continue after records were lost.
-    fn begin_anew(&mut self) -> Result<()> {
-        // The existing reader continues; its next records are the complete state.
-        match self.session.control.start_trace(self.arguments.level.into(), self.arguments.ring) {
-            Err(Error::Connection(_) | Error::Socket(_)) => {
-                self.ended.get_or_insert(GONE);
-                Ok(())
-            }
-            begun => Ok(begun.map(|_| ())?),
-        }
-    }
-
     fn read(&mut self) -> Result<()> {
-        let mut lost = false;
-        let mut records = Vec::new();
-        loop {
-            match self.reader.read() {
-                Next::Record(words) => records.push(words),
-                Next::Lost(count) => {
-                    let at = records.last().map_or(self.model.now, |words| Time(words[0]));
-                    records.push(Event { at, what: Entry::Lost { records: count } }.encode());
-                    lost = true;
-                }
-                Next::Nothing => break,
-                Next::Ended => {
-                    self.ended = Some(ENDED);
-                    break;
-                }
-            }
-        }
-        let mut of_kernel = self.kernel.as_mut().map(Kernel::read).unwrap_or_default().into_iter().peekable();
-        for words in records {
-            // Records stay in the order of the scheduler's calls; the kernel's events are merged by time.
-            while let Some(event) = of_kernel.next_if(|event| event.at.0 <= words[0]) {
-                self.take(event.encode())?;
-            }
-            self.take(words)?;
-        }
-        for event in of_kernel {
-            self.take(event.encode())?;
-        }
-        if lost && self.ended.is_none() { self.begin_anew() } else { Ok(()) }
+        let records = self.source.read()?;
+        let of_kernel = self.kernel.as_mut().map(Kernel::read).unwrap_or_default();
+        merged(records, of_kernel).try_for_each(|words| self.take(words))
     }
 
     fn take(&mut self, words: Words) -> Result<()> {
@@ -279,21 +206,17 @@ impl Recorder<'_> {
 
     /// Writes the kept records; later records go directly into the file.
     fn write_backlog(&mut self) -> Result<()> {
-        for (_, segment) in self.backlog.take().unwrap_or_default().segments {
-            for words in segment {
-                self.writer.add(words)?;
-            }
-        }
-        Ok(())
+        let backlog = self.backlog.take().unwrap_or_default();
+        backlog.records().try_for_each(|words| self.writer.add(words))
     }
 
     fn conclude(&mut self) -> Result<()> {
-        if self.backlog.is_some() && self.ended.is_none() {
+        if self.backlog.is_some() && self.source.ended.is_none() {
             bail!("no client waited that long: nothing was written");
         }
         self.write_backlog()?;
         // With ENDED, the server has already written the end record.
-        if self.ended != Some(ENDED) {
+        if self.source.ended != Some(ENDED) {
             self.writer.add(Event { at: self.model.now.max(Time(1)), what: Entry::End }.encode())?;
         }
         self.writer.flush()?;
@@ -312,27 +235,11 @@ impl Recorder<'_> {
         if let Some(lost) = self.kernel.as_ref().map(Kernel::lost).filter(|&lost| lost > 0) {
             output::note(&format!("{lost} events of the kernel arrived too fast and are missing"));
         }
-        if let Some(why) = self.ended {
+        if let Some(why) = self.source.ended {
             output::note(why);
         }
         let file = self.arguments.file.display();
         output::note(&format!("{records} records, {megabytes:.2} MB in {file}: see `xqos trace stats {file}`"));
         Ok(())
-    }
-}
-
-impl Backlog {
-    fn add(&mut self, words: Words, is_begin: bool, keep: Duration) {
-        let now = Instant::now();
-        if is_begin || self.segments.is_empty() {
-            self.segments.push_back((now, Vec::new()));
-            // The first segment may be dropped once the second one is old enough.
-            while self.segments.get(1).is_some_and(|(began, _)| now - *began >= keep) {
-                self.segments.pop_front();
-            }
-        }
-        if let Some((_, segment)) = self.segments.back_mut() {
-            segment.push(words);
-        }
     }
 }
