@@ -9,6 +9,7 @@
 //! | `kernel` | the kernel's switches, wake-ups and interrupts on the same time axis |
 //! | `tracefs` | a private trace instance in the kernel's tracefs |
 //! | `names` | names of requests |
+//! | `why` | which client waited most, and why, as a person would say it |
 //! | `show`, `export` | output as text, CSV, Parquet, Perfetto trace and HTML page |
 //!
 //! Live views and recorded files use the same model, so they always agree. Lost records are counted and reported.
@@ -24,3 +25,4 @@ pub mod model;
 pub mod names;
 pub mod show;
 pub mod tracefs;
+pub mod why;

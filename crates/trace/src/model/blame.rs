@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Attributes waiting time: each slice is a cause for every client that waited during the slice.
 
-use super::{Cause, Model};
+use super::{Burst, Cause, Model};
 use xqos_core::{ClientId, Time};
 
 /// Maximum number of recent absences of the server that are kept, because they may overlap a wait.
@@ -106,6 +106,23 @@ impl Model {
                 figures.longest_grab_ns = figures.longest_grab_ns.max(held_ns);
             });
         }
+    }
+
+    /// The client that holds the server grab, and since when.
+    pub fn grab_holder(&self) -> Option<(usize, Time)> {
+        let grab = self.grabs.back().filter(|grab| grab.end == Time::NEVER)?;
+        Some((grab.holder, grab.start))
+    }
+
+    /// Ends all bursts at the last record, with the causes of their waits until then.
+    pub fn end_bursts(&mut self) -> Vec<Burst> {
+        let now = self.now;
+        let ready = self.ready.clone();
+        for &key in &ready {
+            let before = self.served_until.min(now);
+            self.blame_on(key, &Slice { runs: key, request: 0, long: false, before, start: now, end: now });
+        }
+        ready.into_iter().filter_map(|key| self.finish(key, now)).collect()
     }
 
     /// Records that the kernel switched threads on a processor.

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: MIT
+//! Finds the worst wait in a trace and its cause. The same records give the same answer; nothing here does I/O.
+//!
+//! | candidate | evidence | module |
+//! |---|---|---|
+//! | a burst of a client that is not busy | the model's waits; busy clients wait for each other by design | `model` |
+//! | a block: a slice, a grab, no processor | clients have requests when the server polls after it | `blocks` |
+//! | a client at the far end of a slow link | after each reply it is idle for about the same time | `links` |
+//!
+//! The longest of the first two counts if it is longer than the limit, otherwise the link. A wait of a busy client
+//! counts only if there is nothing else.
+//!
+//! | cause | what most of the wait is |
+//! |---|---|
+//! | [`Cause::LongRequest`] | one request of another client |
+//! | [`Cause::Grab`] | time in which another client held the server grab |
+//! | [`Cause::Busy`] | many requests of other clients |
+//! | [`Cause::NoProcessor`] | time in which the kernel did not run the server |
+//! | [`Cause::SlowLink`] | the way of replies to the client and of its next requests back |
+//! | [`Cause::HeldBack`] | the client's own hard reservation was used up |
+//! | [`Cause::Server`] | the server's own work |
+
+mod blocks;
+mod links;
+mod processor;
+mod seen;
+#[cfg(test)]
+mod tests;
+mod trigger;
+
+use crate::names::Names;
+use xqos_abi::trace::Event;
+use xqos_core::Time;
+
+pub use trigger::Trigger;
+
+/// What to look for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Question {
+    /// Waits up to this length are normal.
+    pub limit_ns: u64,
+    /// The process that asks, whose own waits do not count; 0 if there is none.
+    pub asker: u32,
+    /// Times in which the server waited for a processor, in order, if they are known from elsewhere than the records.
+    pub absences: Vec<(Time, Time)>,
+}
+
+/// A client or a thread.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Party {
+    /// As the other views of a trace name it: "x11perf (1234)".
+    pub name: String,
+    /// 0 if it is unknown.
+    pub pid: u32,
+    /// Resource base of a client.
+    pub base: u32,
+}
+
+/// The worst wait.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wait {
+    /// The clients that waited. Empty if the records do not name them.
+    pub who: Vec<Party>,
+    pub from: Time,
+    pub to: Time,
+    /// Time waited; less than `to - from` if the client was served in between.
+    pub ns: u64,
+    /// The client always has work, so that it waits for its turn by design.
+    pub is_busy: bool,
+    /// It is unknown when the clients' requests arrived: they waited for at most this long.
+    pub is_at_most: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cause {
+    LongRequest {
+        who: Party,
+        /// Empty if it has not ended.
+        request: String,
+        ns: u64,
+    },
+    Grab {
+        who: Party,
+        ns: u64,
+    },
+    Busy {
+        /// Clients that were served for at least a hundredth of the wait.
+        clients: usize,
+        ns: u64,
+    },
+    NoProcessor {
+        ns: u64,
+        /// The threads that ran on the server's processor instead, longest first; empty without records of the kernel.
+        ran: Vec<Ran>,
+    },
+    SlowLink {
+        round_trips: usize,
+        median_ns: u64,
+    },
+    HeldBack {
+        ns: u64,
+    },
+    Server {
+        ns: u64,
+    },
+}
+
+/// A thread that ran while the server waited for a processor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ran {
+    pub thread: Party,
+    pub ns: u64,
+    /// As the kernel counts it: below 0 with a deadline, below 100 real-time, otherwise 120 plus the nice value.
+    pub priority: i32,
+}
+
+/// A client that was served during the wait.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Served {
+    pub who: Party,
+    pub ns: u64,
+    pub requests: u64,
+    /// The kind of request that ended most of this time.
+    pub request: String,
+}
+
+/// The answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Diagnosis {
+    /// `None` if nobody waited.
+    pub worst: Option<(Wait, Cause)>,
+    /// Other clients that were served during the wait, longest first.
+    pub served: Vec<Served>,
+    /// Time of the wait in which the server had no processor.
+    pub absent_ns: u64,
+    pub span_ns: u64,
+    pub lost: u64,
+    /// The trace has records of the kernel.
+    pub kernel: bool,
+}
+
+/// Finds the worst wait of a trace and its cause.
+pub fn diagnose(events: impl Iterator<Item = Event>, names: &Names, question: &Question) -> Diagnosis {
+    let mut seen = seen::Seen::new(question, names);
+    events.for_each(|event| seen.take(&event));
+    seen.conclude()
+}
+
+/// The time that two intervals share.
+fn shared_ns(one: (Time, Time), other: (Time, Time)) -> u64 {
+    one.1.min(other.1).since(one.0.max(other.0))
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT
+//! Which threads the kernel ran while the server waited for a processor.
+
+use super::{Party, Ran, shared_ns};
+use crate::model::Model;
+use std::collections::BTreeMap;
+use xqos_abi::trace::{Entry, Event};
+use xqos_core::Time;
+
+/// A time in which the server was runnable and did not run, and the processor on which it ran afterwards.
+#[derive(Clone, Copy, Debug)]
+struct Absence {
+    cpu: u32,
+    from: Time,
+    to: Time,
+}
+
+/// A time in which a thread ran.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    cpu: u32,
+    thread: u32,
+    from: Time,
+    to: Time,
+}
+
+#[derive(Debug, Default)]
+pub struct Processor {
+    server: u32,
+    runnable_since: Option<Time>,
+    running: BTreeMap<u32, (u32, Time)>,
+    runs: Vec<Run>,
+    absences: Vec<Absence>,
+}
+
+impl Processor {
+    /// Takes an event. Returns a time that ends with it, in which the server waited for a processor.
+    pub fn take(&mut self, event: &Event) -> Option<(Time, Time)> {
+        let at = event.at;
+        match event.what {
+            Entry::Begin { server_pid, .. } => self.server = server_pid,
+            Entry::Wakeup { thread, .. } if thread == self.server => _ = self.runnable_since.get_or_insert(at),
+            Entry::Switch { cpu, from, to, still_runnable } => {
+                let (thread, since) = self.running.insert(cpu, (to, at)).unwrap_or((from, Time(0)));
+                // If events were lost, it is unknown what ran.
+                if thread == from && thread != 0 {
+                    self.runs.push(Run { cpu, thread, from: since, to: at });
+                }
+                if from == self.server {
+                    self.runnable_since = still_runnable.then_some(at);
+                }
+                if to == self.server {
+                    let from = self.runnable_since.take()?;
+                    self.absences.push(Absence { cpu, from, to: at });
+                    return Some((from, at));
+                }
+            }
+            _ => {}
+        }
+        None
+    }
+
+    /// The time within this interval in which the server waited for a processor.
+    pub fn absent_ns(&self, within: (Time, Time)) -> u64 {
+        self.absences.iter().map(|absence| shared_ns((absence.from, absence.to), within)).sum()
+    }
+
+    /// The threads that ran instead, longest first.
+    pub fn ran_instead(&self, within: (Time, Time), model: &Model) -> Vec<Ran> {
+        let mut sums: BTreeMap<u32, u64> = BTreeMap::new();
+        for absence in self.absences.iter().filter(|absence| absence.from < within.1 && absence.to > within.0) {
+            let span = (absence.from.max(within.0), absence.to.min(within.1));
+            for run in self.runs.iter().filter(|run| run.cpu == absence.cpu && run.thread != self.server) {
+                let ns = shared_ns((run.from, run.to), span);
+                if ns > 0 {
+                    *sums.entry(run.thread).or_default() += ns;
+                }
+            }
+        }
+        let ran = |(thread, ns)| {
+            let party = Party { name: model.thread_name(thread), pid: thread, base: 0 };
+            Ran { thread: party, ns, priority: model.thread_priority(thread) }
+        };
+        let mut all: Vec<Ran> = sums.into_iter().map(ran).collect();
+        all.sort_by_key(|ran| std::cmp::Reverse(ran.ns));
+        all
+    }
+}
