@@ -16,4 +16,5 @@ pub mod suggest;
 pub mod top;
 pub mod trace;
 pub mod weight;
+pub mod why;
 pub mod xwayland;

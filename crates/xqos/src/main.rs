@@ -26,7 +26,7 @@ use anyhow::Result;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use commands::{
     boost, doctor, explain, exporter as exporting, list, policy, replay, reserve, run, server, suggest, top, trace,
-    weight, xwayland,
+    weight, why, xwayland,
 };
 
 use std::ffi::OsString;
@@ -91,6 +91,7 @@ enum Command {
     Exporter(exporting::Arguments),
     Trace(trace::Arguments),
     Replay(replay::Arguments),
+    Why(why::Arguments),
     Suggest(suggest::Arguments),
     Boost(boost::Arguments),
     Xwayland(xwayland::Arguments),
@@ -135,6 +136,7 @@ fn perform(command: &Command, display: Option<&str>) -> Result<ExitCode> {
         Command::Exporter(arguments) => arguments.perform(display)?,
         Command::Trace(arguments) => arguments.perform(display)?,
         Command::Replay(arguments) => arguments.perform()?,
+        Command::Why(arguments) => arguments.perform(display)?,
         Command::Suggest(arguments) => arguments.perform()?,
         Command::Packaging(Packaging::Completions { shell }) => {
             let command = CommandLine::command().subcommands(sibling::described());

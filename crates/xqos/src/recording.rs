@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Reads a server's records into memory. A recording until a long wait also keeps them.
+//! Reads a server's records into memory. `trace record` and `why` share this.
 //!
 //! A [`Source`] reads the server's ring. It asks the server to write its complete state again after records were lost,
 //! and whenever a new segment of a [`Backlog`] must begin. A backlog keeps the latest records, in segments that each
@@ -139,11 +139,34 @@ impl Backlog {
     pub fn records(&self) -> impl Iterator<Item = Words> + '_ {
         self.segments.iter().flat_map(|(_, segment)| segment.iter().copied())
     }
+
+    /// Limits the memory: drops the oldest segments while there are more records than this. Returns true if a new
+    /// segment must begin soon, because the newest one has a third of them.
+    pub fn limit(&mut self, records: usize) -> bool {
+        while self.segments.len() > 1 && self.segments.iter().map(|(_, segment)| segment.len()).sum::<usize>() > records
+        {
+            self.segments.pop_front();
+        }
+        self.segments.back().is_some_and(|(_, segment)| segment.len() > records / 3)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_backlog_keeps_whole_segments_within_its_limit() {
+        let mut backlog = Backlog::default();
+        let keep = Duration::from_secs(3600);
+        for segment in 0..5 {
+            (0..100).for_each(|at| backlog.add([segment * 100 + at, 0, 0, 0], at == 0, keep));
+            assert!(backlog.limit(250), "a segment of 100 records is more than a third");
+        }
+        let kept: Vec<u64> = backlog.records().map(|words| words[0]).collect();
+        assert_eq!(kept, (300..500).collect::<Vec<u64>>());
+        assert!(!backlog.limit(1000));
+    }
 
     #[test]
     fn events_of_the_kernel_are_merged_by_time_and_records_keep_their_order() {

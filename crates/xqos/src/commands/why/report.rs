@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: MIT
+//! The folder of a report: the explanation, the trace and its page.
+
+use super::text;
+use crate::recording::{Backlog, merged};
+use anyhow::{Context, Result, bail};
+use std::collections::VecDeque;
+use std::fs;
+use std::path::{Path, PathBuf};
+use xqos_abi::trace::{Entry, Event, Words};
+use xqos_cli::output;
+use xqos_core::Time;
+use xqos_sys as sys;
+use xqos_trace::export::page;
+use xqos_trace::file::{Header, Writer};
+use xqos_trace::names::Names;
+use xqos_trace::why::{Question, diagnose};
+
+const FILES: [&str; 3] = ["why.txt", "why.html", "why.trace"];
+
+/// The kept records with the kernel's events of the same time, and an end record.
+pub fn records(backlog: &Backlog, of_kernel: Vec<Event>, now_ns: u64) -> Vec<Words> {
+    let mut records: Vec<Words> = backlog.records().collect();
+    let Some(began) = records.first().map(|words| Time(words[0])) else { return records };
+    let is_name = |what: &Entry| !matches!(what, Entry::Switch { .. } | Entry::Wakeup { .. } | Entry::Interrupt { .. });
+    let end = Time(records.iter().map(|words| words[0]).max().unwrap_or(0).max(now_ns));
+    // Earlier names are still needed; what ran earlier is not.
+    let is_within = |event: &Event| event.at <= end && (event.at >= began || is_name(&event.what));
+    let of_kernel = of_kernel.into_iter().filter(is_within);
+    let of_kernel = of_kernel.map(|event| Event { at: event.at.max(began), ..event }).collect();
+    records.push(Event { at: end, what: Entry::End }.encode());
+    merged(records, of_kernel).collect()
+}
+
+/// Makes the folders of a run, and removes the oldest ones.
+#[derive(Debug)]
+pub struct Folders {
+    parent: PathBuf,
+    keep: usize,
+    made: VecDeque<PathBuf>,
+}
+
+impl Folders {
+    pub fn new(parent: &Path, keep: usize) -> Result<Folders> {
+        if rustix::fs::access(parent, rustix::fs::Access::WRITE_OK).is_err() || !parent.is_dir() {
+            bail!("cannot make a folder in {}: name another place with --output", parent.display());
+        }
+        Ok(Folders { parent: parent.to_owned(), keep, made: VecDeque::new() })
+    }
+
+    /// Explains the records, prints the explanation, and makes a folder.
+    pub fn write(&mut self, header: &Header, records: &[Words], question: &Question) -> Result<PathBuf> {
+        // The wall clock may have been set since the recording began.
+        let header = Header { realtime_offset_ns: sys::realtime_offset_ns(), ..header.clone() };
+        let names = Names::new(header.extensions.clone());
+        let events = || records.iter().filter_map(|&words| Event::decode(words));
+        let text = text::explained(&diagnose(events(), &names, question), &header, question.limit_ns);
+        output::print(&text)?;
+        let folder = self.create()?;
+        let written = || -> Result<()> {
+            output::write(&folder.join(FILES[0]), 0o666, text.as_bytes())?;
+            output::write(&folder.join(FILES[1]), 0o666, page::render(&header, events(), &names)?.as_bytes())?;
+            let mut writer = Writer::new(output::recording(&folder.join(FILES[2]), 0o666)?, &header)?;
+            records.iter().try_for_each(|&words| writer.add(words))?;
+            writer.flush()
+        };
+        if let Err(error) = written() {
+            remove(&folder);
+            return Err(error.context(format!("cannot write {}", folder.display())));
+        }
+        self.made.push_back(folder.clone());
+        while self.made.len() > self.keep {
+            self.made.pop_front().iter().for_each(|oldest| remove(oldest));
+        }
+        Ok(folder)
+    }
+
+    fn create(&self) -> Result<PathBuf> {
+        let now = std::time::UNIX_EPOCH.elapsed().map_or(0, |since| since.as_secs());
+        let [year, month, day, hour, minute, second] = sys::local_time(now as i64);
+        let name = format!("xqos-why-{year}-{month:02}-{day:02}-{hour:02}{minute:02}{second:02}");
+        let names = std::iter::once(name.clone()).chain((2..1000).map(|number| format!("{name}-{number}")));
+        for folder in names.map(|name| self.parent.join(name)) {
+            match fs::create_dir(&folder) {
+                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+                made => {
+                    return made.map(|()| folder.clone()).with_context(|| format!("cannot make {}", folder.display()));
+                }
+            }
+        }
+        bail!("there are too many folders of this second in {}", self.parent.display())
+    }
+}
+
+/// Removes a folder, unless there are files of others in it.
+fn remove(folder: &Path) {
+    FILES.iter().for_each(|name| _ = fs::remove_file(folder.join(name)));
+    let _ = fs::remove_dir(folder);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_folders_of_a_run_are_removed_and_those_of_others_stay() {
+        let parent = std::env::temp_dir().join(format!("xqos-why-folders-{}", std::process::id()));
+        fs::create_dir_all(parent.join("xqos-why-of-others")).unwrap();
+        let mut folders = Folders::new(&parent, 2).unwrap();
+        let end = Event { at: Time(1), what: Entry::End }.encode();
+        let mut write = || folders.write(&Header::default(), &[end], &Question::default()).unwrap();
+        let made: Vec<PathBuf> = (0..4).map(|_| write()).collect();
+        let count = || fs::read_dir(&parent).unwrap().count();
+        assert_eq!((count(), made[2].exists(), made[3].exists()), (3, true, true));
+        fs::write(made[2].join("note"), "of the user").unwrap();
+        let last = write();
+        assert_eq!((count(), fs::read_dir(&made[2]).unwrap().count()), (4, 1), "a folder with another file stays");
+        assert!(FILES.iter().all(|name| last.join(name).is_file()) && parent.join("xqos-why-of-others").exists());
+        assert!(Folders::new(&last.join(FILES[0]), 1).is_err() && Folders::new(&parent.join("nowhere"), 1).is_err());
+        fs::remove_dir_all(&parent).unwrap();
+    }
+
+    #[test]
+    fn names_of_the_kernel_stay_and_its_older_events_are_left_out() {
+        let mut backlog = Backlog::default();
+        let begin = Entry::Begin { level: xqos_abi::trace::Level::Slices, server_pid: 9, words: 0 };
+        backlog.add(Event { at: Time(100), what: begin }.encode(), true, std::time::Duration::MAX);
+        let at = |at, what| Event { at: Time(at), what };
+        let name = Entry::ThreadName { thread: 7, bytes: [b'a'; 16] };
+        let switch = Entry::Switch { cpu: 0, from: 7, to: 9, still_runnable: false };
+        let all = records(&backlog, vec![at(10, name), at(11, switch), at(120, switch), at(151, name)], 150);
+        let all: Vec<Event> = all.into_iter().filter_map(Event::decode).collect();
+        assert_eq!(all, [at(100, name), at(100, begin), at(120, switch), at(150, Entry::End)]);
+    }
+}

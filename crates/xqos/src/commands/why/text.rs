@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: MIT
+//! The explanation in words: a paragraph, and what to do, with the commands to type.
+
+use std::fmt::Write;
+use xqos_cli::time::of_ns;
+use xqos_core::Time;
+use xqos_sys as sys;
+use xqos_trace::file::Header;
+use xqos_trace::why::{Cause, Diagnosis, Party, Ran, Served, Wait};
+
+/// Width of the paragraph.
+const COLUMNS: usize = 80;
+/// Clients that are named; the others are counted.
+const NAMED: usize = 3;
+
+/// Advice: a sentence and a command.
+type Advice = (String, String);
+
+/// The whole text.
+pub fn explained(diagnosis: &Diagnosis, header: &Header, limit_ns: u64) -> String {
+    let server = format!("the X server {}", header.display);
+    let mut text = wrapped(&paragraph(diagnosis, header, &server, limit_ns));
+    let advice = diagnosis.worst.as_ref().filter(|(wait, _)| wait.ns > limit_ns);
+    let Some((wait, cause)) = advice else { return text };
+    text += "\nWhat to do:\n";
+    for (sentence, command) in advice_for(wait, cause, diagnosis) {
+        let _ = write!(text, "\n{}    {command}\n", wrapped(&sentence));
+    }
+    text
+}
+
+fn paragraph(diagnosis: &Diagnosis, header: &Header, server: &str, limit_ns: u64) -> String {
+    let span = of_ns(diagnosis.span_ns);
+    let Some((wait, cause)) = &diagnosis.worst else {
+        return format!("No client waited for {server} in the last {span}.{}", elsewhere(diagnosis));
+    };
+    let mut text = String::new();
+    if wait.ns <= limit_ns {
+        text += &format!("No client waited longer than {} for {server} in the last {span}. ", of_ns(limit_ns));
+    } else if wait.is_busy {
+        text += "Only busy clients waited long, for each other. ";
+    }
+    text += &format!("{} {}", waited(wait, cause, server, &clock(wait.from, header)), reason(wait, cause, diagnosis));
+    if !matches!(cause, Cause::SlowLink { .. }) {
+        text += &meanwhile(&diagnosis.served);
+        text += &processor(diagnosis, cause);
+    }
+    if wait.ns <= limit_ns {
+        text += &elsewhere(diagnosis);
+    }
+    if diagnosis.lost > 0 {
+        text += &format!(" {} records are missing from this trace.", diagnosis.lost);
+    }
+    text
+}
+
+fn waited(wait: &Wait, cause: &Cause, server: &str, at: &str) -> String {
+    let time = of_ns(wait.ns);
+    let who = match wait.who.as_slice() {
+        [] => return format!("{} served no other client for {time}, from {at} on.", capital(server)),
+        [one] => one.name.clone(),
+        [first, rest @ ..] => format!("{} and {}", first.name, counted(rest.len(), "other client")),
+    };
+    match cause {
+        Cause::SlowLink { .. } => {
+            format!("{who} waited {time} for its own link rather than for {server}, from {at} on.")
+        }
+        _ if wait.is_at_most => format!("{who} waited for {server}, for up to {time}, from {at} on."),
+        _ => format!("{who} waited {time} for {server}, from {at} on."),
+    }
+}
+
+fn reason(wait: &Wait, cause: &Cause, diagnosis: &Diagnosis) -> String {
+    match cause {
+        Cause::LongRequest { who, request, ns } if request.is_empty() => {
+            format!("The server has executed one request of {} for {} and has not finished it.", who.name, of_ns(*ns))
+        }
+        Cause::LongRequest { who, request, ns } => {
+            format!("The reason is one long request: {request} of {} took {}.", who.name, of_ns(*ns))
+        }
+        Cause::Grab { who, ns } => format!(
+            "The reason is a server grab: {} held it for {}, and a server serves no other client during a grab.",
+            who.name,
+            of_ns(*ns)
+        ),
+        Cause::Busy { clients, ns } => {
+            let others = counted(*clients, "other client");
+            format!("The reason is many requests: the server was busy with {others} for {} of this time.", of_ns(*ns))
+        }
+        Cause::NoProcessor { ns, ran } => {
+            let others_ns = ran.iter().fold(*ns, |left, one| left.saturating_sub(one.ns));
+            let others = (others_ns > ns / 10 && !ran.is_empty()).then(|| format!("others for {}", of_ns(others_ns)));
+            let ran: Vec<String> = ran.iter().map(ran_for).chain(others).collect();
+            let instead = if ran.is_empty() { String::new() } else { format!(" It ran {} instead.", listed(&ran)) };
+            format!("The reason is the processor: the kernel did not run the server for {}.{instead}", of_ns(*ns))
+        }
+        Cause::SlowLink { round_trips, median_ns } => format!(
+            "It asked {round_trips} times, one question after another. Each time {} passed between the server's reply \
+             and the next request (median). The server itself replied without delay.",
+            of_ns(*median_ns)
+        ),
+        Cause::HeldBack { ns } => {
+            format!("The reason is its own hard reservation, whose budget was used up for {} of this time.", of_ns(*ns))
+        }
+        Cause::Server { ns } => {
+            let or = if diagnosis.kernel { "" } else { ", or had no processor," };
+            let waits = if wait.who.len() > 1 { "their" } else { "its" };
+            format!(
+                "The server did its own work{or} for {} of {waits} wait: input, the screen, or clients that connect.",
+                of_ns(*ns)
+            )
+        }
+    }
+}
+
+fn ran_for(ran: &Ran) -> String {
+    let priority = match ran.priority {
+        ..0 => ", which has a deadline reservation,".to_owned(),
+        priority @ 0..100 => format!(", which has real-time priority {},", 99 - priority),
+        120 => String::new(),
+        priority => format!(" (nice {})", priority - 120),
+    };
+    format!("{}{priority} for {}", ran.thread.name, of_ns(ran.ns))
+}
+
+fn meanwhile(served: &[Served]) -> String {
+    if served.is_empty() {
+        return String::new();
+    }
+    let one = |one: &Served| {
+        let mostly = if one.request.is_empty() { String::new() } else { format!(", mostly {}", one.request) };
+        format!("{} for {} ({}{mostly})", one.who.name, of_ns(one.ns), counted(one.requests as usize, "request"))
+    };
+    let mut named: Vec<String> = served.iter().take(NAMED).map(one).collect();
+    if served.len() > NAMED {
+        named.push(counted(served.len() - NAMED, "other client"));
+    }
+    format!(" Meanwhile it served {}.", listed(&named))
+}
+
+fn processor(diagnosis: &Diagnosis, cause: &Cause) -> String {
+    let is_named = matches!(cause, Cause::NoProcessor { .. });
+    match (diagnosis.absent_ns, diagnosis.kernel) {
+        _ if is_named => String::new(),
+        (0, true) => " The server had the processor all the time.".to_owned(),
+        (0, false) => String::new(),
+        (ns, _) => format!(" The server had no processor for {} of this time.", of_ns(ns)),
+    }
+}
+
+fn elsewhere(diagnosis: &Diagnosis) -> String {
+    let more = if diagnosis.kernel { "" } else { " As root, this command also shows what the processors ran." };
+    format!(
+        " If a program stuttered, the reason is probably outside of the X server: the program itself, its disk or its \
+         network.{more}"
+    )
+}
+
+fn advice_for(wait: &Wait, cause: &Cause, diagnosis: &Diagnosis) -> Vec<Advice> {
+    match cause {
+        Cause::LongRequest { who, .. } => vec![
+            advise(
+                "Serve others while long requests are executed, if they are of a kind that can be cut:",
+                "xqos policy --cut on",
+            ),
+            advise(
+                &format!("See which requests of {} are long, and report it to its authors:", who.name),
+                "xqos trace record --level requests --time 10s requests.trace",
+            ),
+        ],
+        Cause::Grab { who, .. } => {
+            let end = format!("No scheduler can serve others during a grab. End {} if it keeps it:", who.name);
+            let end = (who.pid > 0).then(|| advise(&end, &format!("kill {}", who.pid)));
+            [advise("See who holds a grab while it lasts:", "xqos list")].into_iter().chain(end).collect()
+        }
+        Cause::Busy { .. } => among_busy(wait, &diagnosis.served),
+        Cause::NoProcessor { ran, .. } => vec![for_processor(ran)],
+        Cause::SlowLink { .. } => vec![
+            advise(
+                "Let a proxy on the program's machine answer most questions (HOST and PROGRAM are yours):",
+                "xqos ssh HOST PROGRAM",
+            ),
+            advise("Capture its messages, for `xqos analyse` and `xqos plot`:", "xqos cap -o link.pcapng -- PROGRAM"),
+        ],
+        Cause::HeldBack { .. } => wait
+            .who
+            .iter()
+            .map(|one| advise("Remove the reservation, or reserve more:", &format!("xqos release {}", selector(one))))
+            .collect(),
+        Cause::Server { .. } if diagnosis.kernel => vec![advise("See what the server reports:", "xqos doctor")],
+        Cause::Server { .. } => vec![advise("As root, this command tells the two apart:", "sudo xqos why")],
+    }
+}
+
+fn among_busy(wait: &Wait, served: &[Served]) -> Vec<Advice> {
+    let reserve = wait.who.first().filter(|_| !wait.is_busy).map(|one| {
+        let sentence = format!("Guarantee server time to {}, as much as it turns out to need:", one.name);
+        advise(&sentence, &format!("xqos reserve auto {}", selector(one)))
+    });
+    let weigh = served.first().map(|one| {
+        let sentence = format!("Serve {} less while others wait:", one.who.name);
+        advise(&sentence, &format!("xqos weight {} 0.25", selector(&one.who)))
+    });
+    let policy = advise("Serve the client first that has used the server least:", "xqos policy fair");
+    let rule = advise("Make such a setting permanent with a rule:", "xqos rules --help");
+    [Some(policy), reserve, weigh, Some(rule)].into_iter().flatten().collect()
+}
+
+fn for_processor(ran: &[Ran]) -> Advice {
+    match ran.first() {
+        Some(Ran { thread, priority: ..100, .. }) => {
+            let command = format!("sudo chrt --other --pid 0 {}", thread.pid);
+            advise(&format!("Give {} a normal priority:", thread.name), &command)
+        }
+        Some(_) => advise(
+            "Raise the server's priority while programs redraw and while it serves reserved clients:",
+            "sudo xqos boost",
+        ),
+        None => advise("As root, this command names the program that took the processor:", "sudo xqos why"),
+    }
+}
+
+fn advise(sentence: &str, command: &str) -> Advice {
+    (sentence.to_owned(), command.to_owned())
+}
+
+/// Options that select a client.
+fn selector(party: &Party) -> String {
+    if party.pid > 0 { format!("--pid {}", party.pid) } else { format!("--client {:#x}", party.base) }
+}
+
+/// The time of day: `12:03:04.512`.
+fn clock(at: Time, header: &Header) -> String {
+    let unix_ns = i128::from(at.0) + i128::from(header.realtime_offset_ns);
+    let [.., hour, minute, second] = sys::local_time(unix_ns.div_euclid(1_000_000_000) as i64);
+    format!("{hour:02}:{minute:02}:{second:02}.{:03}", unix_ns.rem_euclid(1_000_000_000) / 1_000_000)
+}
+
+fn counted(count: usize, what: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {what}{plural}")
+}
+
+fn listed(all: &[String]) -> String {
+    match all {
+        [] => String::new(),
+        [one] => one.clone(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
+fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
+/// Breaks a text into lines.
+fn wrapped(text: &str) -> String {
+    let (mut lines, mut length) = (String::new(), 0);
+    for word in text.split_whitespace() {
+        let wide = word.chars().count();
+        if length > 0 && length + 1 + wide > COLUMNS {
+            lines.push('\n');
+            length = 0;
+        } else if length > 0 {
+            lines.push(' ');
+            length += 1;
+        }
+        lines += word;
+        length += wide;
+    }
+    lines + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    const MS: u64 = 1_000_000;
+
+    fn party(name: &str, pid: u32) -> Party {
+        Party { name: format!("{name} ({pid})"), pid, base: 0x40_0000 }
+    }
+
+    fn diagnosis(cause: Cause) -> Diagnosis {
+        let who = vec![party("mpv", 200)];
+        let (from, to) = (Time(1000 * MS), Time(1300 * MS));
+        let wait = Wait { who, from, to, ns: 300 * MS, is_busy: false, is_at_most: false };
+        let served = Served { who: party("x11perf", 100), ns: 20 * MS, requests: 1, request: "GetImage".to_owned() };
+        Diagnosis { worst: Some((wait, cause)), served: vec![served; 5], span_ns: 10_000 * MS, ..Diagnosis::default() }
+    }
+
+    fn causes() -> Vec<Cause> {
+        let (who, request, ns) = (party("x11perf", 100), "GetImage".to_owned(), 290 * MS);
+        let hog = |priority| vec![Ran { thread: party("hog", 812), ns, priority }];
+        vec![
+            Cause::LongRequest { who: who.clone(), request, ns },
+            Cause::LongRequest { who: who.clone(), request: String::new(), ns },
+            Cause::Grab { who, ns },
+            Cause::Busy { clients: 12, ns },
+            Cause::NoProcessor { ns, ran: hog(49) },
+            Cause::NoProcessor { ns, ran: hog(130) },
+            Cause::NoProcessor { ns, ran: vec![] },
+            Cause::SlowLink { round_trips: 14, median_ns: 199 * MS },
+            Cause::HeldBack { ns },
+            Cause::Server { ns },
+        ]
+    }
+
+    /// The explanation on one line.
+    fn text(diagnosis: &Diagnosis) -> String {
+        let header = Header { display: ":7".to_owned(), ..Header::default() };
+        let text = explained(diagnosis, &header, 100 * MS);
+        assert!(text.lines().all(|line| line.chars().count() <= COLUMNS), "{text}");
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn each_cause_has_its_sentence() {
+        let expected = [
+            "mpv (200) waited 300 ms for the X server :7, from",
+            "has executed one request of x11perf (100) for 290 ms and has not finished it",
+            "The reason is a server grab: x11perf (100) held it for 290 ms",
+            "The reason is many requests: the server was busy with 12 other clients for 290 ms",
+            "It ran hog (812), which has real-time priority 50, for 290 ms instead.",
+            "It ran hog (812) (nice 10) for 290 ms instead.",
+            "the kernel did not run the server for 290 ms. Meanwhile",
+            "mpv (200) waited 300 ms for its own link rather than for the X server :7, from",
+            "whose budget was used up for 290 ms",
+            "The server did its own work, or had no processor, for 290 ms of its wait",
+        ];
+        for (cause, expected) in causes().into_iter().zip(expected) {
+            let text = text(&diagnosis(cause));
+            assert!(text.contains(expected), "'{expected}' is missing: {text}");
+            assert!(text.contains("What to do:"), "{text}");
+        }
+    }
+
+    #[test]
+    fn every_advice_is_a_command_that_this_program_takes() {
+        for cause in causes() {
+            let diagnosis = diagnosis(cause);
+            let (wait, cause) = diagnosis.worst.as_ref().unwrap();
+            for (_, command) in advice_for(wait, cause, &diagnosis) {
+                let words: Vec<_> = command.trim_start_matches("sudo ").split(' ').collect();
+                let is_own = words[0] == "xqos" && !["ssh", "cap"].contains(&words[1]) && words[2..] != ["--help"];
+                let parsed = crate::CommandLine::try_parse_from(&words).map(drop);
+                assert!(!is_own || parsed.is_ok(), "{command}: {parsed:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_short_wait_and_none_are_no_reason_to_act() {
+        let mut short = diagnosis(Cause::Server { ns: MS });
+        short.worst.as_mut().unwrap().0.ns = 3 * MS;
+        let short = text(&short);
+        let begin = "No client waited longer than 100 ms for the X server :7 in the last 10.0 s. mpv (200) waited";
+        assert!(short.starts_with(begin) && !short.contains("What to do"), "{short}");
+        assert!(text(&Diagnosis::default()).starts_with("No client waited for the X server :7 in the last 0."));
+    }
+}

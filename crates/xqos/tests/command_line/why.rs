@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: MIT
+//! `xqos why`: stutters that are made on purpose, and the reason that it gives.
+
+use crate::fixture::{Folder, Running, Server, ended, eventually, xqos};
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::process::Stdio;
+use std::thread::sleep;
+use std::time::Duration;
+use x11rb::connection::Connection;
+use x11rb::protocol::xproto::{ConnectionExt as _, CoordMode, CreateGCAux, Point};
+use x11rb::rust_connection::RustConnection;
+
+/// A running `xqos why` that reports when it gets SIGUSR1.
+struct Why {
+    process: Running,
+    said: BufReader<Box<dyn Read>>,
+}
+
+impl Why {
+    fn start(server: &Server, folder: &Folder, options: &[&str]) -> Why {
+        let output = folder.path.to_string_lossy().into_owned();
+        let mut command = server.xqos(&["why", "--history", "2s", "--keep", "2", "--no-kernel", "--output", &output]);
+        let mut process = Running::start(command.args(options).stdout(Stdio::null()).stderr(Stdio::piped()));
+        let mut why = Why { said: BufReader::new(Box::new(process.err())), process };
+        assert!(why.line().contains("makes a folder; ^C ends"), "the first line says what happens");
+        why
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.said.read_line(&mut line).unwrap();
+        line
+    }
+
+    /// The explanation of the last seconds, on one line.
+    fn explain(&mut self) -> String {
+        self.process.signal("USR1");
+        self.next()
+    }
+
+    /// The next explanation.
+    fn next(&mut self) -> String {
+        let line = self.line();
+        let folder = line.strip_prefix("xqos: ").and_then(|line| line.split(" has the").next()).unwrap_or_default();
+        let text = fs::read_to_string(format!("{folder}/why.txt")).unwrap_or_else(|error| panic!("{line}: {error}"));
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+}
+
+fn connect(server: &Server) -> RustConnection {
+    x11rb::connect(Some(&server.display)).unwrap().0
+}
+
+fn round_trip(connection: &RustConnection) {
+    connection.get_input_focus().unwrap().reply().unwrap();
+}
+
+/// On a busy machine, most of a stutter is time in which the server has no processor. Then this is the reason.
+const STARVED: &str = "The reason is the processor";
+
+/// Makes a stutter until the report gives one of these reasons, and has all of these words.
+fn until_named(why: &mut Why, reasons: &[&str], words: &[&str], mut stutter: impl FnMut()) {
+    eventually(&format!("{reasons:?} is named, with {words:?}"), || {
+        stutter();
+        let said = why.explain();
+        let has = |part: &&str| said.contains(part);
+        (reasons.iter().any(has) && words.iter().all(has)).then_some(())
+    });
+}
+
+#[test]
+fn a_server_grab_is_explained_with_its_holder() {
+    let (folder, server) = (Folder::new("why-grab"), Server::served(&[]));
+    let (holder, other) = (connect(&server), connect(&server));
+    let mut why = Why::start(&server, &folder, &["--limit", "10ms", "--every", "1h"]);
+    let kill = format!("kill {}", std::process::id());
+    until_named(&mut why, &["The reason is a server grab"], &["held it for", "What to do", &kill], || {
+        holder.grab_server().unwrap();
+        round_trip(&holder);
+        let focus = other.get_input_focus().unwrap();
+        other.flush().unwrap();
+        sleep(Duration::from_millis(300));
+        holder.ungrab_server().unwrap();
+        round_trip(&holder);
+        focus.reply().unwrap();
+    });
+}
+
+#[test]
+fn a_long_request_is_explained_with_its_name() {
+    let (folder, server) = (Folder::new("why-long"), Server::served(&[]));
+    let (busy, other) = (connect(&server), connect(&server));
+    let screen = &busy.setup().roots[0];
+    let [pixmap, context] = [(); 2].map(|()| busy.generate_id().unwrap());
+    busy.create_pixmap(screen.root_depth, pixmap, screen.root, 1000, 700).unwrap();
+    busy.create_gc(context, pixmap, &CreateGCAux::new().line_width(9)).unwrap();
+    // One figure, which is never cut.
+    let points: Vec<Point> = (0..20_000).map(|at| Point { x: at % 2 * 999, y: at % 700 }).collect();
+    let mut why = Why::start(&server, &folder, &["--limit", "10ms", "--every", "1h"]);
+    until_named(&mut why, &["one long request: PolyLine of", STARVED], &["PolyLine"], || {
+        busy.poly_line(CoordMode::ORIGIN, pixmap, context, &points).unwrap();
+        busy.flush().unwrap();
+        sleep(Duration::from_millis(20));
+        round_trip(&other);
+        round_trip(&busy);
+    });
+    assert!(fs::read_dir(&folder.path).unwrap().count() <= 2, "--keep limits the folders");
+    let made = fs::read_dir(&folder.path).unwrap().map(|entry| entry.unwrap().path()).max().unwrap();
+    assert!(fs::read(made.join("why.html")).unwrap().starts_with(b"<!doctype html>"));
+    let trace = made.join("why.trace").to_string_lossy().into_owned();
+    ended(xqos().args(["replay", "--check", &trace])).with(0);
+    let again = ended(xqos().args(["why", "--limit", "10ms", &trace])).with(0).out;
+    assert!(again.contains(" waited ") && again.contains("PolyLine"), "{again}");
+    why.process.signal("INT");
+    why.process.ended().with(0);
+}
+
+#[test]
+fn twelve_busy_clients_are_the_reason_for_a_light_client_on_a_stock_order() {
+    let (folder, server) = (Folder::new("why-busy"), Server::served(&["--policy", "stock"]));
+    let light = connect(&server);
+    let busy = || server.client(&["x11perf", "-copypixpix500", "-reps", "100", "-repeat", "100000"]);
+    let _busy: Vec<Running> = (0..12).map(|_| busy()).collect();
+    let mut why = Why::start(&server, &folder, &["--limit", "10ms", "--every", "1h"]);
+    until_named(&mut why, &["The reason is many requests", STARVED], &["x11perf ("], || {
+        for _ in 0..10 {
+            round_trip(&light);
+            sleep(Duration::from_millis(10));
+        }
+    });
+}
+
+#[test]
+fn a_long_wait_makes_a_folder_by_itself() {
+    let (folder, server) = (Folder::new("why-itself"), Server::served(&[]));
+    let (holder, other) = (connect(&server), connect(&server));
+    let mut why = Why::start(&server, &folder, &["--limit", "100ms", "--every", "1s"]);
+    holder.grab_server().unwrap();
+    round_trip(&holder);
+    let focus = other.get_input_focus().unwrap();
+    other.flush().unwrap();
+    sleep(Duration::from_millis(300));
+    holder.ungrab_server().unwrap();
+    round_trip(&holder);
+    focus.reply().unwrap();
+    assert!(why.next().contains(" waited "));
+}
+
+#[test]
+fn a_quiet_server_is_reported_after_the_given_time_and_misuse_in_one_line() {
+    let (folder, server) = (Folder::new("why-quiet"), Server::served(&[]));
+    let output = folder.path.to_string_lossy().into_owned();
+    let quiet = server.ask(&["why", "--time", "300ms", "--limit", "10s", "--output", &output]).with(0);
+    assert!(quiet.out.starts_with("No client waited "), "{quiet:#?}");
+    assert_eq!(fs::read_dir(&folder.path).unwrap().count(), 1);
+    server.ask(&["why", "--output", "/nowhere"]).failed_saying(&["/nowhere", "--output"]);
+    server.ask(&["why", "/nowhere.trace"]).failed_saying(&["/nowhere.trace"]);
+    for arguments in [&["why", "--keep", "0"][..], &["why", "--time", "1s", "a.trace"], &["why", "--limit", "5"]] {
+        server.ask(arguments).with(2);
+    }
+    Server::stock().ask(&["why", "--time", "1s"]).failed_saying(&["runs without xqos"]);
+}
