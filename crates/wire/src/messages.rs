@@ -96,7 +96,8 @@ impl<W: Write> Observer for MessageLog<W> {
     fn opened(&mut self, id: ConnectionId, opened: &Opened) {
         let Opened { at_ns, client, server, started_midstream } = *opened;
         let how = if started_midstream { "joined" } else { "opened" };
-        let value = || json!({"kind": how, "client": client.to_string(), "server": server.to_string()});
+        let (from, to) = (client.to_string(), server.to_string());
+        let value = || json!({"kind": how, "client": from, "server": to, "unix_ns": at_ns});
         self.line(id, at_ns, None, format_args!("{how} {client} {server}"), value);
     }
 

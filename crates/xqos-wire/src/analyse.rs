@@ -135,7 +135,8 @@ InternAtom, RENDER::Composite, Expose, BadWindow.
 Lines of --messages: seconds since the first packet, number of the connection,
 > to the server or < back, sequence number, kind, name, length, known fields.
 JSON: kind (of the message, or opened, joined, program, gap, ended), seconds,
-connection, sequence, name, length, fields {NAME: TEXT}.
+connection, sequence, name, length, fields {NAME: TEXT}, unix_ns (of opened and
+joined, since 1970).
 
 --images compresses each image alone, and reports the processor time of this
 machine. JSON: [{of, codec, requests, bytes, compressed_bytes, processor_s}].
