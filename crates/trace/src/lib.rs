@@ -10,6 +10,7 @@
 //! | `tracefs` | a private trace instance in the kernel's tracefs |
 //! | `names` | names of requests |
 //! | `why` | which client waited most, and why, as a person would say it |
+//! | `wire` | messages of a capture on the time axis of a trace |
 //! | `show`, `export` | output as text, CSV, Parquet, Perfetto trace and HTML page |
 //!
 //! Live views and recorded files use the same model, so they always agree. Lost records are counted and reported.
@@ -26,3 +27,4 @@ pub mod names;
 pub mod show;
 pub mod tracefs;
 pub mod why;
+pub mod wire;
