@@ -10,10 +10,12 @@
 mod processors;
 #[path = "../../../../web/page.rs"]
 mod web;
+mod wire;
 
 use crate::file::Header;
 use crate::model::Model;
 use crate::names::Names;
+use crate::wire::Wire;
 use base64::display::Base64Display;
 use base64::engine::general_purpose::STANDARD;
 use processors::Processors;
@@ -68,6 +70,8 @@ struct Lane {
     cuts: Column,
     /// Begin and end of each rest of a cut request that was executed for another client's request.
     rests: [Column; 2],
+    /// The client's messages, if there is a capture.
+    wire: Option<wire::Messages>,
 }
 
 #[derive(Serialize)]
@@ -78,6 +82,8 @@ struct Page {
     span_ns: f64,
     lost: u64,
     names: Vec<String>,
+    /// Names of messages on the wire.
+    messages: Vec<String>,
     lanes: Vec<Lane>,
     worst: Vec<PageWorst>,
     #[serde(flatten)]
@@ -92,6 +98,16 @@ struct PageWorst {
 }
 
 pub fn render(header: &Header, events: impl Iterator<Item = Event>, names: &Names) -> serde_json::Result<String> {
+    render_with(header, events, names, Wire::default())
+}
+
+/// Renders a page that also shows messages on the wire.
+pub fn render_with(
+    header: &Header,
+    events: impl Iterator<Item = Event>,
+    names: &Names,
+    wire: Wire,
+) -> serde_json::Result<String> {
     let mut lanes = Lanes {
         model: Model::new(),
         names,
@@ -102,13 +118,14 @@ pub fn render(header: &Header, events: impl Iterator<Item = Event>, names: &Name
         grab: None,
     };
     events.for_each(|event| lanes.take(&event));
-    let json = web::json(&lanes.page(header))?;
+    let json = web::json(&lanes.page(header, wire))?;
     let style = [web::STYLE, include_str!("page/page.css")].concat();
     let script = [
         web::SCRIPT,
         include_str!("page/data.js"),
         include_str!("page/processors.js"),
         include_str!("page/accounting.js"),
+        include_str!("page/wire.js"),
         include_str!("page/page.js"),
     ]
     .concat();
@@ -181,19 +198,22 @@ impl Lanes<'_> {
         self.grab = holder.and_then(|id| self.model.key(id)).map(|key| (key, at));
     }
 
-    fn page(mut self, header: &Header) -> Page {
+    fn page(mut self, header: &Header, wire: Wire) -> Page {
         if let Some(began) = self.model.began {
             self.grab(None, self.model.now, began);
         }
         let Lanes { model, names, mut lanes, processors, texts, .. } = self;
-        lanes.retain(|_, lane| !lane.slices[0].0.is_empty());
+        let since = |at: Time| model.began.map_or(0.0, |began| (i128::from(at.0) - i128::from(began.0)) as f64);
+        let (of_clients, of_others) = wire::lanes(&wire, &model, since);
+        of_clients.into_iter().for_each(|(key, messages)| lanes.entry(key).or_default().wire = Some(messages));
+        lanes.retain(|_, lane| !lane.slices[0].0.is_empty() || lane.wire.is_some());
         for (&key, lane) in &mut lanes {
             lane.name = model.name(key);
+            lane.wire.iter().for_each(|wire| lane.name += &format!(" {}", wire.name));
             let Some(client) = model.clients().get(key) else { continue };
             lane.gone = client.gone.is_some();
             lane.reservation = client.reservation.map(|terms| [terms.budget_ns as f64, terms.period_ns as f64]);
         }
-        let since = |at: Time| model.began.map_or(0.0, |began| at.since(began) as f64);
         let worst = model.worst().iter().map(|burst| PageWorst {
             begin_ns: since(burst.activation),
             end_ns: since(burst.end),
@@ -207,8 +227,9 @@ impl Lanes<'_> {
             lost: model.lost,
             kernel: processors.finish(&model, model.span_ns() as f64, since),
             names: texts,
+            messages: wire.names,
             worst: worst.collect(),
-            lanes: lanes.into_values().collect(),
+            lanes: lanes.into_values().chain(of_others).collect(),
         }
     }
 }

@@ -6,15 +6,17 @@ const lanes = data.lanes.map(lane => {
   return { name: lane.name, gone: lane.gone, reservation: lane.reservation, requests, counted: sums(requests), sliceNames: integers(lane.slice_names),
     slices: intervals(lane.slices.map(floats)), bursts: intervals(lane.bursts.map(floats)),
     budgets: lane.budgets.map(floats), inputs: floats(lane.inputs), exposes: floats(lane.exposes),
-    grabs: intervals(lane.grabs.map(floats)), cuts: floats(lane.cuts), rests: intervals(lane.rests.map(floats)) };
+    grabs: intervals(lane.grabs.map(floats)), cuts: floats(lane.cuts), rests: intervals(lane.rests.map(floats)),
+    wire: lane.wire && messagesOf(lane.wire) };
 });
 // Free the text, which is no longer needed and uses much of the page's memory.
 data.lanes = null;
 element("data").remove();
+const tallOf = lane => LANE + chartOf(lane) + wireOf(lane);
 
 function draw() {
   let tall = CLIENTS;
-  for (const lane of lanes) { lane.top = tall; tall += LANE + chartOf(lane); }
+  for (const lane of lanes) { lane.top = tall; tall += tallOf(lane); }
   tall += 4;
   canvas.style.height = tall + "px";
   prepare(Math.max(stage.clientWidth, LABEL + 50), tall);
@@ -31,7 +33,7 @@ function draw() {
 function drawBand(lane, i) {
   if (i % 2 === 0) return;
   pen.fillStyle = colours.raised; pen.globalAlpha = 0.6;
-  pen.fillRect(LABEL, lane.top, width, LANE + chartOf(lane));
+  pen.fillRect(LABEL, lane.top, width, tallOf(lane));
   pen.globalAlpha = 1;
 }
 function drawLane(lane) {
@@ -41,7 +43,7 @@ function drawLane(lane) {
   drawIntervals(lane.slices, top + 17, 16, colours.served);
   drawIntervals(lane.rests, top + 17, 16, colours.cut);
   drawMoments(lane.cuts, top + 12, colours.cut);
-  drawBudget(lane, top); drawAccounting(lane);
+  drawBudget(lane, top); drawAccounting(lane); drawWire(lane);
   drawMoments(lane.exposes, top + 36, colours.soft); drawMoments(lane.inputs, top + 3, colours.input);
 }
 function drawName(lane) {
@@ -120,9 +122,10 @@ function under({ begins, ends }, time, near) {
   const i = lower(ends, time - near);
   return i < begins.length && begins[i] <= time + near ? i : null;
 }
-function about(lane, time) {
+function about(lane, time, py) {
   const { slices, bursts, budgets, rests } = lane, step = timeline.length / 1000, near = timeAt(2) - timeAt(0);
-  const lines = [lane.name, timeText(time, step)];
+  const lines = [lane.name, timeText(time, step)], inWire = py - lane.top - LANE - chartOf(lane);
+  if (lane.wire && inWire >= 0) return [...lines, ...aboutMessage(lane, time, inWire >= WIRE / 2, near)].join("\n");
   const [slice, burst, grab, rest] = [slices, bursts, lane.grabs, rests].map(some => under(some, time, near));
   if (grab !== null) lines.push(`holds the server grab for ${duration(lane.grabs.ends[grab] - lane.grabs.begins[grab])}`);
   if (slice !== null) {
@@ -146,7 +149,7 @@ listen({
   click(event, px) { if (px >= LABEL) timeline.mark({ [event.shiftKey ? "b" : "a"]: timeAt(px) }); },
   hover(event, px, py) {
     const one = py >= TOP && processors[Math.floor((py - TOP) / PROCESSOR)], lane = lanes.findLast(({ top }) => py >= top);
-    const text = px >= LABEL && (one ? aboutProcessor(one, timeAt(px)) : lane && about(lane, timeAt(px)));
+    const text = px >= LABEL && (one ? aboutProcessor(one, timeAt(px)) : lane && about(lane, timeAt(px), py));
     showTip(event, text);
   },
 });
@@ -169,6 +172,7 @@ element("facts").textContent = [data.policy && "policy " + data.policy, duration
 element("waits").append(...data.worst.slice(0, 20).map(waitButton));
 element("accounting").hidden = !lanes.some(lane => lane.reservation && lane.budgets[0].length);
 element("processors").hidden = !processors.length;
+element("wire").hidden = !lanes.some(lane => lane.wire);
 useColours(["served", "burst", "budget", "deadline", "input", "grab", "cut", "interrupt", "wakeup"]);
 draw();
 document.documentElement.dataset.ready = "true";
