@@ -10,6 +10,7 @@ use xqos_abi::trace::{Entry, Event, Reason};
 use xqos_core::{ClientId, Fact, Mode, ReservationKind, Service, Time};
 use xqos_trace::export::perfetto;
 use xqos_trace::names::Names;
+use xqos_trace::wire::{Connection, Message as WireMessage, Wire};
 
 const MS: u64 = 1_000_000;
 const CLOCK_MONOTONIC: u32 = 3;
@@ -141,4 +142,41 @@ fn perfettos_schema_reads_tracks_slices_and_counters() {
     }
     let first = &trace.packet[0];
     assert!(first.sequence_flags.unwrap_or(0) & 1 == 1, "the first packet clears the incremental state");
+}
+
+#[test]
+fn messages_on_the_wire_are_instants_below_their_client() {
+    let message = |at, is_request| WireMessage { at: Time(at * MS), is_request, sequence: 1, bytes: 20, name: 0 };
+    let messages = vec![message(15, true), message(16, false)];
+    let known = Connection { accepted: Some((2 << 20, Time(MS))), messages, ..Connection::default() };
+    let unknown =
+        Connection { name: "connection 2".to_owned(), messages: vec![message(17, true)], ..Connection::default() };
+    let wire = Wire { connections: vec![known, unknown], names: vec!["InternAtom".to_owned()] };
+    let mut bytes = Vec::new();
+    perfetto::write_with(events().into_iter(), &Names::default(), &wire, &mut bytes).unwrap();
+    let trace = Trace::decode(bytes.as_slice()).expect("the schema reads it");
+    let (mut tracks, mut instants) = (BTreeMap::new(), Vec::new());
+    for packet in &trace.packet {
+        match &packet.data {
+            Some(Data::TrackDescriptor(one)) => {
+                if let Some(track_descriptor::StaticOrDynamicName::Name(name)) = &one.static_or_dynamic_name {
+                    tracks.insert(one.uuid.unwrap(), (name.clone(), one.parent_uuid));
+                }
+            }
+            Some(Data::TrackEvent(event)) if event.r#type() == Type::Instant => {
+                let Some(NameField::Name(name)) = &event.name_field else { panic!("a mark without a name") };
+                let (track, parent) = &tracks[&event.track_uuid.unwrap()];
+                let parent = parent.map(|parent| tracks[&parent].0.clone());
+                instants.push((packet.timestamp.unwrap() / MS, name.clone(), track.clone(), parent));
+            }
+            _ => {}
+        }
+    }
+    instants.retain(|(_, name, ..)| name.contains("InternAtom"));
+    let told = |at, arrow: &str, track: &str, parent: Option<&str>| {
+        (at, format!("{arrow} InternAtom"), track.to_owned(), parent.map(str::to_owned))
+    };
+    let of_mpv = Some("mpv (102)");
+    let expected = [told(15, ">", "wire", of_mpv), told(16, "<", "wire", of_mpv), told(17, ">", "connection 2", None)];
+    assert_eq!(instants, expected);
 }

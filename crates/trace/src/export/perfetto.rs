@@ -4,13 +4,15 @@
 //!
 //! Each client has a track of server grabs and, below it, a track of bursts (activation to deactivation), a
 //! track of slices, and a counter of its reservation's budget. With records of the kernel, each processor has a track
-//! of the threads that it ran, with wake-ups as instants, and below it a track of interrupts. The export omits flow
-//! arrows: with thousands of slices they would hide everything else.
+//! of the threads that it ran, with wake-ups as instants, and below it a track of interrupts. With a capture, each
+//! client has a track of its messages on the wire. The export omits flow arrows: with thousands of slices they would
+//! hide everything else.
 
 use crate::file::write_varint;
 use crate::model::{Budget, Model};
 use crate::names::Names;
 use crate::show::cause;
+use crate::wire::Wire;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use xqos_abi::trace::{Entry, Event};
@@ -100,7 +102,22 @@ fn processor_uuid(cpu: u32) -> u64 {
     (1 << 40) + u64::from(cpu) * 2
 }
 
+/// The track of a connection's messages.
+fn wire_uuid(at: usize) -> u64 {
+    (1 << 41) + at as u64
+}
+
 pub fn write(events: impl Iterator<Item = Event>, names: &Names, out: &mut impl Write) -> io::Result<()> {
+    write_with(events, names, &Wire::default(), out)
+}
+
+/// Also writes messages on the wire.
+pub fn write_with(
+    events: impl Iterator<Item = Event>,
+    names: &Names,
+    wire: &Wire,
+    out: &mut impl Write,
+) -> io::Result<()> {
     let mut writer = Writer {
         out,
         model: Model::new(),
@@ -115,6 +132,7 @@ pub fn write(events: impl Iterator<Item = Event>, names: &Names, out: &mut impl 
     for event in events {
         writer.take(&event)?;
     }
+    writer.messages(wire)?;
     writer.finish()
 }
 
@@ -237,6 +255,28 @@ impl<W: Write> Writer<'_, W> {
         let begin = event_of(SLICE_BEGIN, track).text(field::EVENT_NAME, &self.model.thread_name(thread));
         self.packet(began, begin)?;
         self.packet(ended, event_of(SLICE_END, track))
+    }
+
+    /// The messages of each connection, as instants below its client.
+    fn messages(&mut self, wire: &Wire) -> io::Result<()> {
+        for (at, (connection, key)) in wire.connections.iter().zip(wire.clients(&self.model)).enumerate() {
+            let track = Message::default().number(field::DESCRIPTOR_UUID, wire_uuid(at));
+            match key {
+                Some(key) => {
+                    self.describe(key)?;
+                    let track = track.text(field::DESCRIPTOR_NAME, "wire");
+                    self.descriptor(track.number(field::DESCRIPTOR_PARENT, uuid(key, Track::Client)))?;
+                }
+                None => self.descriptor(track.text(field::DESCRIPTOR_NAME, &connection.name))?,
+            }
+            for message in &connection.messages {
+                let arrow = if message.is_request { '>' } else { '<' };
+                let name = wire.names.get(message.name as usize).map_or("", String::as_str);
+                let instant = event_of(INSTANT, wire_uuid(at));
+                self.packet(message.at, instant.text(field::EVENT_NAME, &format!("{arrow} {name}")))?;
+            }
+        }
+        Ok(())
     }
 
     /// Ends what the processors were running.
