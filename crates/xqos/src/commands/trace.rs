@@ -2,6 +2,7 @@
 //! `xqos trace`: records what happens inside the server, and shows, summarises and exports recordings.
 
 mod record;
+mod wire;
 
 use anyhow::{Context, Result, bail};
 use clap::builder::PossibleValuesParser;
@@ -20,6 +21,7 @@ use xqos_trace::file::Trace;
 use xqos_trace::model::Model;
 use xqos_trace::names::Names;
 use xqos_trace::show::{self, ClientStatistics, Filter, Statistics};
+use xqos_trace::wire::Wire;
 
 /// Records what happens inside the server, and shows recordings
 ///
@@ -264,6 +266,9 @@ struct Export {
     /// For Parquet: the machine of the trace, if the trace does not name it [default: this one]
     #[arg(long, value_name = "NAME")]
     host: Option<String>,
+    /// For pages and Perfetto: also show the messages in this capture, made on the same machine during the trace
+    #[arg(long, value_name = "CAPTURE")]
+    wire: Option<PathBuf>,
 }
 
 const EXPORT_EXAMPLES: &str = "\
@@ -272,6 +277,8 @@ Examples:
   xqos trace export desk.trace desk.pftrace    for Perfetto's viewer
   xqos trace export desk.trace desk.csv        one line per record
   xqos trace export desk.trace fleet.parquet   adds to a folder of tables
+  xqos trace export --wire emacs.pcapng desk.trace desk.html
+                                               with messages on the wire
 
 The page has a lane for each client: when it had work, when it was served, its
 budget and deadlines, the input it got, and where its requests were cut. For a
@@ -279,6 +286,10 @@ recording with --kernel, it also has a lane for each processor on the same time
 axis: the thread that ran, interrupts, and wake-ups. Perfetto gets these as
 tracks. The button Accounting draws the budget of each reservation over time, as
 in Figure 5 of the paper of 2008, with the original rule as a dashed line.
+
+With --wire, a lane also has the client's messages on the wire: requests above,
+replies and events below, with lines to the slices that executed them if the
+trace has the client's start. Record the trace while `xqos cap` runs.
 
 Drag and wheel move and zoom; a drag with shift zooms to the selected span. A
 click sets marker A, a click with shift sets marker B, and the table covers the
@@ -320,12 +331,17 @@ impl Export {
         if output::is_same(&self.file, &self.output) {
             bail!("{} is the trace itself, which cannot be recorded again: name another file", self.output.display());
         }
+        if self.wire.is_some() && !matches!(format, Format::Html | Format::Perfetto) {
+            bail!("--wire is for pages and Perfetto: name an output that ends in .html or .pftrace");
+        }
         let (trace, names) = open(&self.file)?;
+        let wire = self.wire.as_ref().map_or_else(|| Ok(Wire::default()), |path| wire::read(path, &trace.header))?;
         match format {
-            Format::Html => {
-                self.create(|out| Ok(out.write_all(page::render(&trace.header, trace.events(), &names)?.as_bytes())?))
-            }
-            Format::Perfetto => self.create(|out| Ok(perfetto::write(trace.events(), &names, out)?)),
+            Format::Html => self.create(|out| {
+                let page = page::render_with(&trace.header, trace.events(), &names, wire)?;
+                Ok(out.write_all(page.as_bytes())?)
+            }),
+            Format::Perfetto => self.create(|out| Ok(perfetto::write_with(trace.events(), &names, &wire, out)?)),
             Format::Csv => self.create(|out| Ok(csv::write(trace.events(), &names, out)?)),
             Format::Parquet => self.add_tables(&trace, &names),
         }

@@ -153,6 +153,8 @@ fn failures_are_reported_in_one_line() {
     }
     ended(xqos().args(["trace", "show", "/nowhere.trace"])).failed_saying(&["/nowhere.trace"]);
     ended(xqos().args(["trace", "export", &file, "x.doc"])).failed_saying(&[".html"]);
+    ended(xqos().args(["trace", "export", "--wire", "x.pcapng", &file, "x.csv"]))
+        .failed_saying(&["--wire is for pages"]);
     for (arguments, words) in [
         (&["trace", "show", "--kind", "nonsense", "x"][..], "dispatch"),
         (&["replay", "--policy", "best", "x"], "fair"),

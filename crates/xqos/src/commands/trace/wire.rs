@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT
+//! Reads a capture for a trace, through the program that decodes captures.
+
+use anyhow::{Context, Result, anyhow, bail};
+use std::io::{BufReader, Read};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use xqos_cli::{output, sibling};
+use xqos_trace::file::Header;
+use xqos_trace::wire::Wire;
+
+/// The messages of a capture with the clock of the trace.
+pub fn read(capture: &Path, header: &Header) -> Result<Wire> {
+    let Some(program) = sibling::find("xqos-wire") else {
+        bail!(
+            "--wire needs the program xqos-wire, which is neither next to xqos nor in PATH: install the package xqos-wire"
+        )
+    };
+    let mut command = Command::new(&program);
+    command.args(["analyse", "--messages", "--json"]).arg(capture);
+    let started = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let mut child = started.with_context(|| format!("cannot start {}", program.display()))?;
+    let out = child.stdout.take().map(BufReader::new).context("the messages cannot be read")?;
+    let wire = Wire::read(out, header.realtime_offset_ns);
+    let mut said = String::new();
+    child.stderr.take().map_or(Ok(0), |mut err| err.read_to_string(&mut said))?;
+    let mut notes = said.lines().map(|line| line.trim_start_matches("xqos: "));
+    if !child.wait()?.success() {
+        return Err(anyhow!("{}", notes.next_back().unwrap_or("the capture cannot be read").to_owned()));
+    }
+    let wire = wire?;
+    notes.for_each(output::note);
+    if wire.connections.is_empty() {
+        output::note(&format!("{} has no X connection", capture.display()));
+    }
+    Ok(wire)
+}
