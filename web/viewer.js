@@ -110,7 +110,8 @@ function listen(page) {
 // Binds keys and buttons by name.
 function bind(keys, buttons) {
   addEventListener("keydown", event => {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    // Keys of a text field are text.
+    if (event.ctrlKey || event.metaKey || event.altKey || event.target.type === "search") return;
     // Leave Enter to the focused button or row.
     if (event.key === "Enter" && event.target !== document.body && event.target !== canvas && event.target !== window) return;
     const act = keys[event.key];

@@ -74,6 +74,9 @@ const SCRIPT: &str = "
 
     // Labels of the axis and of the lanes, and the client that the tooltip names.
     const written = () => { const all = [], write = pen.fillText; pen.fillText = text => all.push(text); draw(); pen.fillText = write; return all; };
+    const find = document.getElementById('find'), look = text => { find.value = text; find.dispatchEvent(new Event('input')); draw(); };
+    look('Client3'); root.found = written().filter(text => text.startsWith('client')).join() + ' ' + table(1)[0] + ' ' + document.querySelectorAll('#stats tr').length;
+    find.dispatchEvent(new KeyboardEvent('keydown', { key: 'a', bubbles: true })); note(timeline.a === null); look('');
     timeline.zoom(0.5, 102e6);
     root.ends = [timeline.from, timeline.to].map(Math.round).join();
     root.axis = written().filter(text => text.endsWith(' s')).join();
@@ -123,7 +126,8 @@ fn chromium_shows_and_operates_a_page_of_a_million_records() {
         ("ends", "101000000,106000000"),
         ("axis", "0.101 s,0.102 s,0.103 s,0.104 s,0.105 s"),
         ("names", "10"),
-        ("said", "11111111111111111111"),
+        ("found", "client3 (104) client3 (104) 2"),
+        ("said", "111111111111111111111"),
     ] {
         assert!(root.contains(&format!("data-{name}=\"{expected}\"")), "{name}: {root}");
     }

@@ -293,7 +293,7 @@ trace has the client's start. Record the trace while `xqos cap` runs.
 
 Drag and wheel move and zoom; a drag with shift zooms to the selected span. A
 click sets marker A, a click with shift sets marker B, and the table covers the
-time between them.
+time between them. A search shows only the programs with a text in their name.
 
 Parquet is a folder of tables (sessions, clients, bursts, waits), partitioned by
 host, display and day, for any number of traces. DuckDB and Spark read it; the

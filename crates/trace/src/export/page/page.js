@@ -12,21 +12,23 @@ const lanes = data.lanes.map(lane => {
 // Free the text, which is no longer needed and uses much of the page's memory.
 data.lanes = null;
 element("data").remove();
+// The lanes whose names contain the text that is searched for.
+let shown = lanes;
 const tallOf = lane => LANE + chartOf(lane) + wireOf(lane);
 
 function draw() {
   let tall = CLIENTS;
-  for (const lane of lanes) { lane.top = tall; tall += tallOf(lane); }
+  for (const lane of shown) { lane.top = tall; tall += tallOf(lane); }
   tall += 4;
   canvas.style.height = tall + "px";
   prepare(Math.max(stage.clientWidth, LABEL + 50), tall);
-  lanes.forEach(drawBand);
+  shown.forEach(drawBand);
   drawGrid(TOP, height);
   processors.forEach(drawProcessor);
-  lanes.forEach(drawLane);
+  shown.forEach(drawLane);
   pen.fillStyle = colours.paper; pen.fillRect(0, 0, LABEL - 1, height);
   processors.forEach(drawProcessorName);
-  lanes.forEach(drawName);
+  shown.forEach(drawName);
   drawTimes(); drawMarkers();
   describe();
 }
@@ -103,7 +105,7 @@ function describe() {
   const marker = a === null ? "" : ", A at " + timeText(a, (to - from) / 1000);
   element("what").textContent = isMarked ? "A to B: " + duration(b - a) : "Visible: " + duration(to - from) + marker;
   const head = row(["client", "share", "served", "waited", "requests", "longest"], "th");
-  const all = lanes.map(lane => figures(lane, from, to)).sort((one, other) => other.served - one.served);
+  const all = shown.map(lane => figures(lane, from, to)).sort((one, other) => other.served - one.served);
   element("stats").replaceChildren(head, ...all.map(one => row([one.name, (100 * one.served / (to - from)).toFixed(1) + " %",
     duration(one.served), duration(one.waited), number(one.requests), duration(one.worst)])));
 }
@@ -148,13 +150,19 @@ function about(lane, time, py) {
 listen({
   click(event, px) { if (px >= LABEL) timeline.mark({ [event.shiftKey ? "b" : "a"]: timeAt(px) }); },
   hover(event, px, py) {
-    const one = py >= TOP && processors[Math.floor((py - TOP) / PROCESSOR)], lane = lanes.findLast(({ top }) => py >= top);
+    const one = py >= TOP && processors[Math.floor((py - TOP) / PROCESSOR)], lane = shown.findLast(({ top }) => py >= top);
     const text = px >= LABEL && (one ? aboutProcessor(one, timeAt(px)) : lane && about(lane, timeAt(px), py));
     showTip(event, text);
   },
 });
 bind(timeline.keys(pointed), { all: () => timeline.showAll(), span: () => timeline.showMarked(), clear: () => timeline.clear(),
   accounting: () => { isAccounting = !isAccounting; ask(); } });
+
+element("find").oninput = event => {
+  const wanted = event.target.value.toLowerCase();
+  shown = lanes.filter(lane => lane.name.toLowerCase().includes(wanted));
+  ask();
+};
 
 function waitButton(wait) {
   const button = document.createElement("button"), room = Math.max(wait.end_ns - wait.begin_ns, 1e5) / 2;
