@@ -7,10 +7,12 @@
 
 mod device;
 
+pub use device::Device;
+
 use crate::server::Server;
 use crate::viewer::Viewer;
 use anyhow::{Result, anyhow};
-use device::Device;
+use std::sync::Arc;
 use std::time::Instant;
 use x11rb::connection::Connection;
 use x11rb::protocol::xproto::{MOTION_NOTIFY_EVENT, Window};
@@ -24,8 +26,8 @@ pub enum Pointer {
     Nested { host: Box<RustConnection>, root: Window },
     /// A viewer of an Xtigervnc.
     Viewer(Viewer),
-    /// An input device of an Xorg.
-    Device(Device),
+    /// An input device of an Xorg, with the size of the screen.
+    Device(Arc<Device>, [u16; 2]),
 }
 
 impl Pointer {
@@ -34,10 +36,10 @@ impl Pointer {
         if let Some(socket) = server.viewer_socket() {
             return Ok(Pointer::Viewer(Viewer::connect(&socket)?));
         }
-        if let Some(socket) = server.pointer_socket() {
+        if let Some(device) = server.pointer_device() {
             let connection = server.connect()?;
             let screen = &connection.setup().roots[0];
-            return Ok(Pointer::Device(Device::connect(&socket, [screen.width_in_pixels, screen.height_in_pixels])?));
+            return Ok(Pointer::Device(device, [screen.width_in_pixels, screen.height_in_pixels]));
         }
         let host = server.host().ok_or_else(|| anyhow!("cannot move the pointer of {:?}", server.kind()))?;
         let (host, screen) = xqos_client::connect(Some(host.display()))?;
@@ -55,7 +57,7 @@ impl Pointer {
                 Ok(at)
             }
             Pointer::Viewer(viewer) => viewer.point(x as u16, y as u16),
-            Pointer::Device(device) => device.move_to([x, y]),
+            Pointer::Device(device, screen) => device.move_to([x, y], *screen),
         }
     }
 }

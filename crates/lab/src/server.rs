@@ -11,6 +11,7 @@ mod xorg;
 pub use compositor::Compositor;
 
 use crate::folder::Folder;
+use crate::pointer::Device;
 use crate::process::{self, Memory, Owned, SchedStat, ThreadSwitches};
 use anyhow::{Context, Result, anyhow, bail};
 use compositor::Xwayland;
@@ -21,6 +22,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 use x11rb::connection::Connection;
 use x11rb::rust_connection::RustConnection;
@@ -96,7 +98,7 @@ pub struct Setup {
     pub max_clients: u32,
     /// In pixels.
     pub screen: (u32, u32),
-    /// True for a pointer device that [`Server::pointer_socket`] moves; for Xorg only.
+    /// True for a pointer device ([`Server::pointer_device`]); for Xorg only.
     pub has_pointer: bool,
     pub arguments: Vec<OsString>,
     pub environment: Vec<(OsString, OsString)>,
@@ -141,8 +143,12 @@ impl Setup {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors);
         let process = Owned::start(&mut command, Duration::from_secs(5))?;
         drop(servers_end);
-        let mut server = Server { process, xwayland: None, host, folder, display: String::new(), kind: self.kind };
+        let (kind, display) = (self.kind, String::new());
+        let mut server = Server { process, xwayland: None, host, folder, display, kind, pointer: None };
         server.display = server.wait_until_ready(&mut ready)?;
+        if self.has_pointer {
+            server.pointer = Some(Arc::new(Device::connect(&server.folder.path(xorg::POINTER_SOCKET))?));
+        }
         Ok(server)
     }
 
@@ -224,6 +230,7 @@ pub struct Server {
     folder: Folder,
     display: String,
     kind: Kind,
+    pointer: Option<Arc<Device>>,
 }
 
 impl Server {
@@ -260,9 +267,9 @@ impl Server {
         (self.kind == Kind::Xtigervnc).then(|| self.folder.path(RFB_SOCKET))
     }
 
-    /// The socket that moves the pointer device, if the server was started with one.
-    pub fn pointer_socket(&self) -> Option<PathBuf> {
-        Some(self.folder.path(xorg::POINTER_SOCKET)).filter(|socket| socket.exists())
+    /// The pointer device, if the server was started with one.
+    pub fn pointer_device(&self) -> Option<Arc<Device>> {
+        self.pointer.clone()
     }
 
     pub fn is_running(&mut self) -> bool {

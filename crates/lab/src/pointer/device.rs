@@ -18,16 +18,14 @@ const END: usize = 1056;
 /// The device's axes have this many steps.
 const STEPS: f64 = 65_536.0;
 
+/// A connection to the device. The driver accepts one for the life of its server, and misses its end.
 #[derive(Debug)]
-pub struct Device {
-    stream: UnixStream,
-    screen: [u16; 2],
-}
+pub struct Device(UnixStream);
 
 impl Device {
-    pub(super) fn connect(socket: &Path, screen: [u16; 2]) -> Result<Device> {
+    pub(crate) fn connect(socket: &Path) -> Result<Device> {
         let mut stream = UnixStream::connect(socket).context("cannot connect to the server's pointer device")?;
-        stream.set_read_timeout(Some(Duration::from_secs(5)))?;
+        stream.set_read_timeout(Some(Duration::from_secs(20)))?;
         let version = VERSION.map(u16::to_ne_bytes).concat();
         stream.write_all(&message(CLIENT_VERSION, &version))?;
         let mut answer = [0; 12];
@@ -35,13 +33,13 @@ impl Device {
         if answer[8..10] != VERSION[0].to_ne_bytes() {
             bail!("the server's pointer device has another protocol version");
         }
-        Ok(Device { stream, screen })
+        Ok(Device(stream))
     }
 
-    pub(super) fn move_to(&self, place: [i16; 2]) -> Result<Instant> {
-        let motion = motion(place, self.screen);
+    pub(super) fn move_to(&self, place: [i16; 2], screen: [u16; 2]) -> Result<Instant> {
+        let motion = motion(place, screen);
         let at = Instant::now();
-        (&self.stream).write_all(&motion)?;
+        (&self.0).write_all(&motion)?;
         Ok(at)
     }
 }

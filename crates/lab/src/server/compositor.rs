@@ -137,7 +137,7 @@ impl Compositor {
         let (pid, display) = wait_for(&mut process, &folder.path(LOG), || recorded(&folder))
             .with_context(|| format!("{} did not start Xwayland", self.program()))?;
         let xwayland = Some(Xwayland { pid, program: folder.path(COPY), _bus: bus });
-        let server = Server { process, xwayland, host: None, folder, display, kind: setup.kind };
+        let server = Server { process, xwayland, host: None, folder, display, kind: setup.kind, pointer: None };
         server.connect().with_context(|| format!("Xwayland does not answer:\n{}", server.log()))?;
         Ok(server)
     }
