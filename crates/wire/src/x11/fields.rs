@@ -22,6 +22,7 @@ const MAX_BYTES: usize = 48;
 /// Separates fields, and never occurs inside one.
 pub const SEPARATOR: char = '\t';
 
+const HEAD_BYTES: usize = 4;
 /// Kind of the bytes of a request that have no meaning.
 const UNUSED: u8 = b'p';
 
@@ -90,7 +91,7 @@ pub fn text(message: &Message<'_>) -> String {
 }
 
 /// The fields of one request.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Layout(&'static [Field]);
 
 impl Layout {
@@ -98,6 +99,31 @@ impl Layout {
     pub fn of(name: &str) -> Layout {
         let found = TABLE.iter().find(|((letter, known), _)| (*letter, *known) == ("q", name));
         Layout(found.map_or(&[], |(_, fields)| fields.as_slice()))
+    }
+
+    /// Clears the unused bytes between fields and behind them, which libraries may leave as they were in their buffers.
+    pub fn clear_unused(&self, order: ByteOrder, request: &mut [u8]) {
+        let mut end = HEAD_BYTES;
+        for field in self.0 {
+            let count = match field.count {
+                Count::One => 1,
+                Count::Fixed(count) => count,
+                Count::By(length) if field.size == 1 => {
+                    let length = self.0.iter().find(|field| field.name == length && field.size == 2);
+                    length.and_then(|field| order.u16(request, field.place)).map_or(usize::MAX, usize::from)
+                }
+                Count::By(_) | Count::Bits(..) | Count::Rest => usize::MAX,
+            };
+            let range = field.place..field.place.saturating_add(count.saturating_mul(field.size));
+            end = end.max(range.end);
+            if field.kind == UNUSED {
+                request.get_mut(range).into_iter().for_each(|bytes| bytes.fill(0));
+            }
+        }
+        // More bytes than padding belong to fields that the table leaves out.
+        if request.len().saturating_sub(end) < 4 {
+            request.get_mut(end..).into_iter().for_each(|bytes| bytes.fill(0));
+        }
     }
 
     /// Calls `each` with the unused bytes: those between fields, and the padding after an array.

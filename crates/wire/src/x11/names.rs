@@ -17,6 +17,21 @@ const MAX_UNNAMED: usize = 4096;
 /// Maximum length of an extension name. Only hostile captures have longer ones.
 const MAX_NAME_LETTERS: usize = 64;
 
+/// Number and name of the extension of a request that is given by its name; the core protocol has an empty name.
+pub fn request_number(name: &str) -> Option<(&'static str, u8)> {
+    let (extension, table) = match name.split_once("::") {
+        Some((extension, _)) => EXTENSIONS.get_key_value(extension).map(|(name, table)| (*name, table))?,
+        None => ("", &*CORE),
+    };
+    table.requests.iter().position(|known| *known == Some(name)).map(|number| (extension, number as u8))
+}
+
+/// Name of an extension's request, or of a core request if the extension's name is empty.
+pub fn request_name(extension: &str, number: u8) -> Option<&'static str> {
+    let table = if extension.is_empty() { &*CORE } else { EXTENSIONS.get(extension)? };
+    table.requests[usize::from(number)]
+}
+
 /// Message names of one server.
 #[derive(Debug)]
 pub struct Names {
