@@ -22,9 +22,10 @@ pub struct Socket {
     pub takes_files: bool,
 }
 
-/// A reachable X server.
-#[derive(Debug)]
+/// An X server.
+#[derive(Clone, Debug)]
 pub struct Upstream {
+    name: String,
     display: ParsedDisplay,
     host: Option<IpAddr>,
 }
@@ -32,13 +33,38 @@ pub struct Upstream {
 impl Upstream {
     /// Finds a display by name (`None`: DISPLAY). Also returns the connection that tested it, before any X setup.
     pub fn find(name: Option<&str>) -> Result<(Upstream, Socket), RelayError> {
-        let shown = || name.map_or_else(|| std::env::var("DISPLAY").unwrap_or_default(), str::to_owned);
-        let display = parse_display(name).map_err(|_| match shown() {
-            name if name.is_empty() => RelayError::NotSet,
-            name => RelayError::NoDisplay(name),
-        })?;
-        let (socket, host) = connect(&display).map_err(|error| RelayError::Unreachable(shown(), error))?;
-        Ok((Upstream { display, host }, socket))
+        let mut upstream = Upstream::named(name)?;
+        let socket = upstream.reach()?;
+        Ok((upstream, socket))
+    }
+
+    /// A display by name (`None`: DISPLAY), which may not exist.
+    pub fn named(name: Option<&str>) -> Result<Upstream, RelayError> {
+        let shown = name.map_or_else(|| std::env::var("DISPLAY").unwrap_or_default(), str::to_owned);
+        match parse_display(name) {
+            Ok(display) => Ok(Upstream { name: shown, display, host: None }),
+            Err(_) if shown.is_empty() => Err(RelayError::NotSet),
+            Err(_) => Err(RelayError::NoDisplay(shown)),
+        }
+    }
+
+    /// Connects to the display for the first time. Until then, [`Upstream::host`] is not known.
+    pub fn reach(&mut self) -> Result<Socket, RelayError> {
+        let connected = connect(&self.display).map_err(|error| RelayError::Unreachable(self.name.clone(), error));
+        connected.map(|(socket, host)| {
+            self.host = host;
+            socket
+        })
+    }
+
+    /// True if the display's socket is on this machine, as that of ssh is. Then connecting takes no round trip.
+    pub fn is_local(&self) -> bool {
+        let is_here = |address: &ConnectAddress<'_>| match address {
+            ConnectAddress::Hostname("localhost", _) => true,
+            ConnectAddress::Hostname(host, _) => host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback()),
+            _ => true,
+        };
+        self.display.connect_instruction().all(|address| is_here(&address))
     }
 
     pub fn number(&self) -> u16 {
