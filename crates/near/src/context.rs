@@ -10,6 +10,8 @@
 //! | QueryFont | the name under which the font was opened |
 //! | any extension request | its bytes, and a hash of earlier requests that set the extension's state (its version) |
 //! | any other request | its bytes |
+//!
+//! Unused bytes between fields do not count.
 
 use crate::bytes::{request, text_at, with_text};
 use crate::opcodes::{Opcode, op};
@@ -65,9 +67,8 @@ impl ConnectionContext {
             op::CLOSE_FONT_REQUEST => _ = word(4).and_then(|id| self.fonts.remove(&id)),
             // If the program has not queried an extension, any request of that extension may set state.
             FIRST_EXTENSION.. if known.is_none_or(|known| known.row.class == Class::ConstantSetsState) => {
-                let mut hasher = DefaultHasher::new();
-                (self.state(major), &request[1..]).hash(&mut hasher);
-                self.state.insert(major, hasher.finish());
+                let request = known.map_or_else(|| request.to_vec(), |known| self.canonical(known, request));
+                self.state.insert(major, next_state(self.state(major), &request));
             }
             _ => {}
         }
@@ -89,7 +90,7 @@ impl ConnectionContext {
         match known.row.when {
             Condition::Always => {}
             Condition::AtomFound => return self.named(op::INTERN_ATOM_REQUEST, text_at(order, request, 4, 8)?),
-            Condition::FixedColormap => return self.color(request),
+            Condition::FixedColormap => return self.color(self.canonical(known, request)),
             Condition::SameFontPath if major == op::QUERY_FONT_REQUEST => {
                 return self.named(op::QUERY_FONT_REQUEST, self.fonts.get(&order.u32(request, 4)?)?);
             }
@@ -99,11 +100,21 @@ impl ConnectionContext {
             Condition::Undeleted => {}
             Condition::OwnDrawable => return None,
         }
+        if major == op::QUERY_EXTENSION_REQUEST {
+            return self.named(op::QUERY_EXTENSION_REQUEST, text_at(order, request, 4, 8)?);
+        }
+        let request = self.canonical(known, request);
         match major {
-            op::QUERY_EXTENSION_REQUEST => self.named(op::QUERY_EXTENSION_REQUEST, text_at(order, request, 4, 8)?),
             ..FIRST_EXTENSION => Some(Question(request.into())),
             _ => Some(Question([&[major], &self.state(major).to_le_bytes()[..], &request[1..]].concat().into())),
         }
+    }
+
+    /// A request without the content of its unused bytes.
+    pub fn canonical(&self, known: &Opcode, request: &[u8]) -> Vec<u8> {
+        let mut bytes = request.to_vec();
+        known.layout.clear_unused(self.order, &mut bytes);
+        bytes
     }
 
     /// The QueryFont question for the font that an OpenFont request opens.
@@ -115,12 +126,18 @@ impl ConnectionContext {
         Some(Question([&[major], name].concat().into()))
     }
 
-    fn color(&self, request: &[u8]) -> Option<Question> {
-        let visual = *self.colormaps.get(&self.order.u32(request, 4)?)?;
-        let mut bytes = request.to_vec();
+    fn color(&self, mut bytes: Vec<u8>) -> Option<Question> {
+        let visual = *self.colormaps.get(&self.order.u32(&bytes, 4)?)?;
         bytes[4..8].copy_from_slice(&visual.to_le_bytes());
         self.greeting.has_fixed_colors(visual).then(|| Question(bytes.into()))
     }
+}
+
+/// State of an extension after a request that sets it.
+pub fn next_state(state: u64, request: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (state, &request[1..]).hash(&mut hasher);
+    hasher.finish()
 }
 
 /// An OpenFont request for `name` as `id`.
@@ -204,6 +221,16 @@ mod tests {
         assert_eq!(question(&context, &opcodes, &ask), Some(Question(b"\x2ffixed"[..].into())));
         context.hear(&request(ORDER, op::CLOSE_FONT_REQUEST, 0, &[0x20_0001]), None);
         assert_eq!(question(&context, &opcodes, &ask), None);
+    }
+
+    #[test]
+    fn unused_bytes_make_no_difference() {
+        let (context, opcodes) = context();
+        let asked = |bytes: &[u8]| question(&context, &opcodes, bytes).unwrap();
+        assert_eq!(asked(&[101, 7, 2, 0, 8, 248, 1, 2]), asked(&[101, 0, 2, 0, 8, 248, 0, 0]), "GetKeyboardMapping");
+        assert_ne!(asked(&[101, 0, 2, 0, 8, 247, 0, 0]), asked(&[101, 0, 2, 0, 8, 248, 0, 0]));
+        let list = |last| [49, 9, 3, 0, 5, 0, 3, 0, b'a', b'b', b'*', last];
+        assert_eq!(asked(&list(b'x')), asked(&list(0)), "ListFonts");
     }
 
     #[test]

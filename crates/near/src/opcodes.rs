@@ -6,6 +6,7 @@
 
 use xqos_wire::answerable::{Barrier, Class, Condition, Row, TABLE, barrier, is_silent, row};
 use xqos_wire::x11::codes::FIRST_EXTENSION;
+use xqos_wire::x11::fields::Layout;
 use xqos_wire::x11::names::Names;
 pub use xqos_wire::x11::xproto as op;
 
@@ -43,6 +44,8 @@ pub struct Opcode {
     /// A one-way request that changes no tracked state and is passed on unchanged.
     pub is_plain: bool,
     pub has_reply: Option<bool>,
+    /// The fields of requests that can be answered here.
+    pub layout: Layout,
 }
 
 #[derive(Debug)]
@@ -74,7 +77,8 @@ impl Opcode {
         let (changes, barrier, is_silent) = (changed_by(name), barrier(name), is_silent(name));
         let is_followed = FOLLOWED.contains(&major) || changes.is_some() || barrier != Barrier::None;
         let is_plain = has_reply == Some(false) && !is_followed;
-        Opcode { row, watch, changes, barrier, is_silent, is_plain, has_reply }
+        let layout = if row.class == Class::Never { Layout::default() } else { Layout::of(name) };
+        Opcode { row, watch, changes, barrier, is_silent, is_plain, has_reply, layout }
     }
 
     pub fn is_answerable(&self) -> bool {

@@ -165,7 +165,7 @@ impl SharedState {
             return;
         }
         if let Some(extension) = store.opcodes.extension(major) {
-            self.memory.add(extension, self.context.state(major), request);
+            self.memory.add(extension, self.context.state(major), &self.context.canonical(known, request));
         }
     }
 
