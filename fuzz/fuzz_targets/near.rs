@@ -7,7 +7,8 @@
 
 use libfuzzer_sys::fuzz_target;
 use xqos_near::setup::Cookie;
-use xqos_near::{Memory, Near, Scout, Settings, Store};
+use xqos_near::scout::Source;
+use xqos_near::{Near, Questions, Scout, Settings, Store};
 
 /// Maximum size of the queue for one side, plus the size of one answer.
 const MAX_QUEUED_BYTES: usize = 3 << 20;
@@ -16,15 +17,16 @@ fuzz_target!(|bytes: &[u8]| {
     let Some((&head, mut rest)) = bytes.split_first() else { return };
     let settings = Settings { relaxed: head & 1 != 0, verify: head & 2 != 0, ..Settings::default() };
     let (mut near, mut store) = (Near::new(settings), Store::default());
-    let memory = Memory::read(rest).unwrap_or_default();
-    let mut scout = Scout::new(&Cookie::default(), &memory);
+    let questions = Questions::read(&String::from_utf8_lossy(rest)).unwrap_or_default();
+    let mut scout = Scout::new(&Cookie::default(), &mut store);
+    let source = Source { is_profile: head & 8 != 0, has_font_connections: head & 16 != 0 };
+    scout.ask(&questions, source, &mut store);
+    near.ask_ahead(&questions);
     let (mut heard, mut now_ns) = (Vec::new(), 0);
     if head & 4 != 0 {
         // Skip the connection setup to reach more code.
         near.from_program(&setup(), 0, &mut store);
         near.from_server(&greeting(), 0, &mut store);
-        near.ask_ahead(&memory);
-        near.release(0, &mut store);
         near.to_program().clear();
         scout.from_server(&greeting(), &mut store);
         store.learn_extension(b"RENDER", &extension(139));
@@ -38,7 +40,10 @@ fuzz_target!(|bytes: &[u8]| {
         match first >> 6 {
             0 | 1 if near.takes_from_program() => near.from_program(said, now_ns, &mut store),
             2 if near.takes_from_server() => near.from_server(said, now_ns, &mut store),
-            3 => scout.from_server(said, &mut store),
+            3 => {
+                scout.from_server(said, &mut store);
+                scout.create_missing(&mut store);
+            }
             _ => near.go_on(now_ns, &mut store),
         }
         assert!(near.to_program().bytes().len() < MAX_QUEUED_BYTES && near.to_server().bytes().len() < MAX_QUEUED_BYTES);

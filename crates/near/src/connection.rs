@@ -5,16 +5,20 @@
 //! |---|---|---|
 //! | setup | the program's setup request, with the proxy's cookie | it is complete; the server gets its own cookie |
 //! | greeting | the server's setup reply | the reply is complete |
-//! | holding | replies to the proxy's prefetch requests | all have arrived and the scout is ready ([`Near::release`]) |
 //! | open | requests; replies, events and errors | either side closes |
+//!
+//! The proxy holds a question that it has already asked itself, until the reply arrives: that is sooner than the reply
+//! to the program's own question would. Call [`Near::go_on`] when the scout has received something.
 //!
 //! Order of calls: pass received bytes to [`Near::from_program`] and [`Near::from_server`] while
 //! [`Near::takes_from_program`] and [`Near::takes_from_server`] allow it; then send the bytes in [`Near::to_program`]
 //! and [`Near::to_server`]; call [`Near::go_on`] once some of these bytes are sent. On a [`Near::fault`], send what is
 //! queued and close both ends.
 
+use crate::bytes::NATIVE;
 use crate::context::ConnectionContext;
 use crate::memory::Memory;
+use crate::questions::{Line, Questions};
 use crate::report::Report;
 use crate::setup::{Cookie, refusal};
 use crate::shared::{MAX_QUEUED_BYTES, Outbox, Settings, SharedState};
@@ -65,7 +69,6 @@ impl std::error::Error for Fault {}
 enum Phase {
     Setup,
     Greeting,
-    Holding,
     Open,
     Closed,
 }
@@ -76,10 +79,12 @@ pub struct Near {
     phase: Phase,
     program: Framer,
     server: Framer,
-    /// Bytes from the program that have not been processed, because queues were full or the connection was held.
+    /// A question of the program, held until the proxy's own query is answered.
+    held: Vec<u8>,
+    /// Bytes from the program that have not been processed, because queues were full or a question is held.
     unread: Vec<u8>,
-    /// The server's setup reply, held back until [`Near::release`].
-    greeting: Vec<u8>,
+    /// Properties of the root window that the proxy queries before the program does.
+    properties: Vec<Line>,
     fault: Option<Fault>,
     pub(crate) shared: SharedState,
 }
@@ -91,15 +96,16 @@ impl Near {
             phase: Phase::Setup,
             program: Framer::with_limit(Framing::Setup, shared.order, MAX_REQUEST_BYTES),
             server: Framer::with_limit(Framing::SetupReply, shared.order, MAX_REPLY_BYTES),
+            held: Vec::new(),
             unread: Vec::new(),
-            greeting: Vec::new(),
+            properties: Vec::new(),
             fault: None,
             shared,
         }
     }
 
     pub fn from_program(&mut self, bytes: &[u8], now_ns: u64, store: &mut Store) {
-        if self.unread.is_empty() {
+        if self.unread.is_empty() && self.held.is_empty() {
             let taken = self.read_program(bytes, now_ns, store);
             self.unread.extend(&bytes[taken..]);
         } else {
@@ -108,8 +114,20 @@ impl Near {
         }
     }
 
-    /// Processes the program's unread bytes, as far as the queues now have room.
+    /// Processes the question that was held, if it can now be answered, and the program's unread bytes, as far as the
+    /// queues now have room.
     pub fn go_on(&mut self, now_ns: u64, store: &mut Store) {
+        if !self.held.is_empty() {
+            let held = mem::take(&mut self.held);
+            if self.shared.must_wait(&held, store) {
+                self.held = held;
+                return;
+            }
+            self.shared.ask(&held, true, now_ns, store);
+            if self.unread.is_empty() {
+                self.shared.rest();
+            }
+        }
         if !self.unread.is_empty() {
             let mut unread = mem::take(&mut self.unread);
             let taken = self.read_program(&unread, now_ns, store);
@@ -124,15 +142,15 @@ impl Near {
             let is_greeting = self.phase == Phase::Greeting;
             match self.server.piece(&mut input) {
                 Ok(None) => break,
-                Ok(Some(Piece::Whole(bytes))) if is_greeting => self.greeting = bytes.to_vec(),
+                Ok(Some(Piece::Whole(bytes))) if is_greeting => {
+                    let greeting = bytes.to_vec();
+                    self.greeted(&greeting, store);
+                }
                 Ok(Some(Piece::Whole(bytes))) => self.shared.hear(bytes, true, now_ns, store),
                 Ok(Some(Piece::Head(bytes))) if !is_greeting => self.shared.hear(bytes, false, now_ns, store),
                 Ok(Some(Piece::More(bytes))) if !self.shared.drops_rest => _ = self.shared.to_program.push(bytes),
                 Ok(Some(Piece::More(_))) => {}
                 Ok(Some(Piece::Head(_))) | Err(_) => return self.close(Fault::Server),
-            }
-            if is_greeting {
-                self.greeted();
             }
         }
         self.go_on(now_ns, store);
@@ -140,7 +158,7 @@ impl Near {
 
     /// Whether more bytes from the program are accepted.
     pub fn takes_from_program(&self) -> bool {
-        self.unread.is_empty() && self.phase != Phase::Closed && self.has_room()
+        self.unread.is_empty() && self.held.is_empty() && self.phase != Phase::Closed && self.has_room()
     }
 
     pub fn takes_from_server(&self) -> bool {
@@ -165,30 +183,14 @@ impl Near {
         self.fault
     }
 
-    /// Whether the program is held but can be released with [`Near::release`], because no prefetch request is pending.
-    pub fn is_held(&self) -> bool {
-        self.phase == Phase::Holding && !self.shared.pending.has_ours()
+    /// Sets the questions whose properties the proxy queries as soon as the server has accepted the program.
+    pub fn ask_ahead(&mut self, questions: &Questions) {
+        self.properties = questions.usual().filter(Line::is_property).collect();
     }
 
-    /// Sends requests for the root window properties that the program read at its last start.
-    pub fn ask_ahead(&mut self, memory: &Memory) {
-        if self.phase == Phase::Holding && self.shared.order == crate::bytes::NATIVE && !self.shared.settings.passive {
-            self.shared.ask_ahead(memory);
-        }
-    }
-
-    /// Whether the server's setup reply has arrived and is held back from the program.
+    /// Whether a question is held until the proxy's own query is answered.
     pub fn is_holding(&self) -> bool {
-        self.phase == Phase::Holding
-    }
-
-    /// Passes on the setup reply, so that the program starts to send requests.
-    pub fn release(&mut self, now_ns: u64, store: &mut Store) {
-        if self.phase == Phase::Holding {
-            self.phase = Phase::Open;
-            self.shared.to_program.push(&mem::take(&mut self.greeting));
-            self.go_on(now_ns, store);
-        }
+        !self.held.is_empty()
     }
 
     /// After the program has disconnected, sends the deferred comparison requests. Returns whether there were any.
@@ -205,9 +207,14 @@ impl Near {
         &self.shared.report
     }
 
-    /// The program's questions, whose answers the proxy can prefetch at the next start.
+    /// The questions of this connection, in order.
     pub fn memory(&self) -> &Memory {
         &self.shared.memory
+    }
+
+    /// The questions whose answers the proxy can prefetch at the next start of this program.
+    pub fn questions(&self, program: &str, store: &Store) -> Questions {
+        Questions::of(program, &self.shared.memory, &self.shared.context, store)
     }
 
     pub fn log_lines(&mut self) -> Vec<String> {
@@ -223,7 +230,7 @@ impl Near {
     fn close(&mut self, fault: Fault) {
         self.phase = Phase::Closed;
         self.fault.get_or_insert(fault);
-        self.unread = Vec::new();
+        (self.held, self.unread) = (Vec::new(), Vec::new());
     }
 
     /// Returns the number of bytes that were processed.
@@ -233,12 +240,15 @@ impl Near {
             self.set_up(&mut input);
         }
         self.shared.last_answered = None;
-        while self.phase == Phase::Open && self.has_room() {
+        while self.phase == Phase::Open && self.held.is_empty() && self.has_room() {
             if self.shared.has_long_requests {
                 self.program.phase = Framing::Requests;
             }
             match self.program.piece(&mut input) {
                 Ok(None) => break,
+                Ok(Some(Piece::Whole(request))) if self.shared.must_wait(request, store) => {
+                    self.held = request.to_vec()
+                }
                 Ok(Some(Piece::Whole(request))) => self.shared.ask(request, true, now_ns, store),
                 Ok(Some(Piece::Head(head))) => self.shared.ask(head, false, now_ns, store),
                 Ok(Some(Piece::More(more))) => _ = self.shared.to_server.push(more),
@@ -248,7 +258,7 @@ impl Near {
         if self.phase == Phase::Closed {
             return bytes.len();
         }
-        if input.is_empty() {
+        if input.is_empty() && self.held.is_empty() {
             self.shared.rest();
         }
         bytes.len() - input.len()
@@ -278,20 +288,21 @@ impl Near {
         self.phase = Phase::Greeting;
     }
 
-    /// Parses the server's setup reply.
-    fn greeted(&mut self) {
+    /// Parses the server's setup reply and passes it on.
+    fn greeted(&mut self, reply: &[u8], store: &Store) {
         self.server.phase = Framing::Replies;
-        match Greeting::of(self.shared.order, &self.greeting) {
+        let shared = &mut self.shared;
+        shared.to_program.push(reply);
+        match Greeting::of(shared.order, reply) {
             Some(greeting) => {
-                self.shared.context = ConnectionContext::new(self.shared.order, greeting);
-                self.shared.windows = Windows::new(&self.shared.context);
-                self.phase = Phase::Holding;
+                shared.context = ConnectionContext::new(shared.order, greeting);
+                shared.windows = Windows::new(&shared.context);
+                self.phase = Phase::Open;
+                if shared.order == NATIVE && !shared.settings.passive {
+                    shared.ask_ahead(&mem::take(&mut self.properties), store);
+                }
             }
-            None => {
-                let is_refusal = self.greeting.first() != Some(&1);
-                self.shared.to_program.push(&mem::take(&mut self.greeting));
-                self.close(if is_refusal { Fault::Refused } else { Fault::Server });
-            }
+            None => self.close(if reply.first() == Some(&1) { Fault::Server } else { Fault::Refused }),
         }
     }
 }

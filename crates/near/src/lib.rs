@@ -12,7 +12,7 @@
 //!                         ▼
 //!                       Store   answers of one server, for all programs of the proxy
 //!                         ▲
-//!                       Scout ──the questions of the program's last start──▶ X server
+//!                       Scout ──the questions that the program will ask──▶ X server
 //! ```
 //!
 //! | module | what |
@@ -22,7 +22,8 @@
 //! | [`scout`] | the proxy's own connection: prefetches answers and receives change events |
 //! | [`store`] | the known answers, and when they become invalid |
 //! | [`context`] | the connection state that decides what a request asks |
-//! | [`memory`] | the questions of a program's last start, for its next start |
+//! | [`memory`] | the questions of a connection |
+//! | [`questions`] | the questions of a program's last start, or of a toolkit's programs, as text |
 //! | [`report`] | counts of questions, answers and saved round trips |
 //!
 //! Invariants, checked by `tests/proxy/random.rs` and by the fuzz target `near`:
@@ -43,6 +44,7 @@ mod edit;
 pub mod memory;
 mod opcodes;
 mod pending;
+pub mod questions;
 mod reply;
 pub mod report;
 mod request;
@@ -55,6 +57,7 @@ mod windows;
 
 pub use connection::{Fault, Near};
 pub use memory::Memory;
+pub use questions::Questions;
 pub use report::Report;
 pub use scout::Scout;
 pub use shared::Settings;

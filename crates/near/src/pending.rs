@@ -59,8 +59,13 @@ impl PendingQueue {
         self.0.len()
     }
 
-    pub fn has_ours(&self) -> bool {
-        self.0.iter().any(|pending| matches!(pending.recipient, Recipient::Proxy))
+    /// Whether the proxy has already asked for this property.
+    pub fn reads(&self, property: &[u8]) -> bool {
+        let is_it = |pending: &Pending| match (&pending.recipient, &pending.learn) {
+            (Recipient::Proxy, Some(Learn::Property { request, .. })) => request[..] == *property,
+            _ => false,
+        };
+        self.0.iter().any(is_it)
     }
 
     pub fn has_comparisons(&self) -> bool {

@@ -71,6 +71,23 @@ impl SharedState {
         self.note(request, known.as_ref(), is_long, has_reply, store);
     }
 
+    /// Whether the proxy has already asked this question, so that the reply arrives sooner than if the program asked it
+    /// now. While the program holds the server, no other connection gets replies.
+    pub fn must_wait(&self, request: &[u8], store: &Store) -> bool {
+        let is_property = request[0] == op::GET_PROPERTY_REQUEST;
+        if !self.may_answer || self.settings.passive || self.holds_server || !is_property && !store.expects_any() {
+            return false;
+        }
+        let Some(known) = store.opcodes.request(request[0], request[1]) else { return false };
+        let question = match request[0] {
+            _ if known.is_plain => return false,
+            op::GET_PROPERTY_REQUEST => return self.pending.reads(request),
+            op::OPEN_FONT_REQUEST => self.context.font_question(request),
+            _ => self.context.question(request, known),
+        };
+        !self.off.contains(&known.row.class) && question.is_some_and(|it| store.is_expected(self.order, &it))
+    }
+
     fn look_up(&mut self, request: &[u8], known: &Opcode, store: &Store) -> Lookup {
         let major = request[0];
         let hidden = self.hidden(request);
@@ -203,8 +220,13 @@ impl SharedState {
         edit: Option<Edit>,
         has_reply: Option<bool>,
         now_ns: u64,
-        store: &Store,
+        store: &mut Store,
     ) {
+        if let Some(Learn::Answer { question, .. }) = &learn {
+            if request[..2] == [op::INTERN_ATOM_REQUEST, 0] {
+                store.create(question);
+            }
+        }
         let (number, at_server) = self.sequence.next_program();
         let sent = self.to_server.push(request);
         if matches!(request[0], 0..=19 | 53 | 54 | 114) {

@@ -5,11 +5,12 @@ pub mod verify;
 
 use crate::context::ConnectionContext;
 use crate::memory::Memory;
-use crate::opcodes::op;
 use crate::pending::{AnswerQueue, Learn, Pending, PendingQueue, Recipient};
+use crate::questions::Line;
 use crate::report::Report;
 use crate::sequence::SequenceNumbers;
 use crate::setup::Cookie;
+use crate::store::Store;
 use crate::windows::Windows;
 use std::collections::BTreeSet;
 use verify::{Cells, Deferred};
@@ -153,25 +154,17 @@ impl SharedState {
         }
     }
 
-    pub fn ask_ahead(&mut self, memory: &Memory) {
-        let order = self.order;
-        for entry in
-            memory.entries().iter().filter(|entry| entry.request[0] == op::GET_PROPERTY_REQUEST && entry.state == 0)
-        {
-            let Some(window) =
-                order.u32(&entry.request, 4).filter(|&window| self.context.greeting.screen(window).is_some())
-            else {
-                continue;
-            };
-            if !entry.extension.is_empty() || entry.request.len() != 24 || entry.request[1] != 0 {
-                continue;
-            }
-            if let Some(select) = self.windows.watch(window, order) {
+    /// Asks for properties of the root window, and for the events that report their changes.
+    pub fn ask_ahead(&mut self, properties: &[Line], store: &Store) {
+        let screen = self.context.greeting.screens.first().copied();
+        for asked in properties.iter().filter_map(|line| line.build(screen, &|name| store.atom(name))) {
+            let window = self.order.u32(&asked.request, 4).unwrap_or(0);
+            if let Some(select) = self.windows.watch(window, self.order) {
                 self.ask_of_our_own(&select, None);
             }
-            let learn =
-                self.windows.read(window).map(|reading| Learn::Property { request: entry.request[..].into(), reading });
-            self.ask_of_our_own(&entry.request, learn);
+            let request = asked.request[..].into();
+            let learn = self.windows.read(window).map(|reading| Learn::Property { request, reading });
+            self.ask_of_our_own(&asked.request, learn);
         }
     }
 }

@@ -4,9 +4,10 @@
 //! A watched answer is stored with the change count at the time of its request, and the next change makes it invalid.
 //! All answers are forgotten when the proxy's own connection closes, because the server may have reset.
 
+use crate::bytes::{NATIVE, put_u16, put_u32, request};
 pub use crate::opcodes::Watch;
-use crate::opcodes::{Opcodes, WATCHES};
-use std::collections::HashMap;
+use crate::opcodes::{Opcodes, WATCHES, op};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use xqos_wire::x11::bytes::ByteOrder;
 
@@ -43,6 +44,13 @@ pub struct Store {
     bytes: usize,
     changes: [u32; WATCHES],
     is_watched: [bool; WATCHES],
+    /// Questions on a connection of the proxy, in native byte order, whose replies are on their way.
+    expected: HashSet<Question>,
+    /// Names of atoms, by their numbers.
+    atoms: HashMap<u32, Box<[u8]>>,
+    /// Atoms that do not exist, but which programs of this kind create as they start.
+    missing: Vec<Question>,
+    creates_missing: bool,
 }
 
 impl Store {
@@ -59,6 +67,9 @@ impl Store {
 
     /// Stores a reply; `asked` holds the change counts from when the question was sent.
     pub fn keep(&mut self, order: ByteOrder, question: Question, reply: &[u8], watch: Option<Watch>, asked: Changes) {
+        if order == NATIVE {
+            self.expected.remove(&question);
+        }
         let changes = watch.map(|watch| (watch, asked.0[watch as usize]));
         if changes.is_some_and(|(watch, changes)| self.changes[watch as usize] != changes) {
             return;
@@ -70,6 +81,7 @@ impl Store {
         if self.bytes + bytes > MAX_BYTES {
             self.forget();
         }
+        self.learn_atom(order, &question, reply);
         let mut answer = reply.to_vec();
         answer[2..4].fill(0);
         let stored = StoredAnswer { answer: answer.into(), watch: changes };
@@ -79,8 +91,88 @@ impl Store {
         }
     }
 
+    /// Learns the number of an atom, which also answers the request for its name.
+    fn learn_atom(&mut self, order: ByteOrder, question: &Question, reply: &[u8]) {
+        if question.0[0] == op::GET_ATOM_NAME_REQUEST {
+            let name = order.u16(reply, 8).and_then(|length| reply.get(32..32 + usize::from(length)));
+            self.atoms.extend(order.u32(&question.0, 4).zip(name.map(Into::into)));
+        }
+        if question.0[0] != op::INTERN_ATOM_REQUEST {
+            return;
+        }
+        let (name, number) = (&question.0[1..], order.u32(reply, 8).unwrap_or(0));
+        let mut answer = vec![0; 32];
+        answer[0] = 1;
+        put_u16(order, &mut answer, 8, name.len() as u16);
+        answer.extend(name);
+        answer.resize(answer.len().next_multiple_of(4), 0);
+        let words = (answer.len() - 32) as u32 / 4;
+        put_u32(order, &mut answer, 4, words);
+        self.atoms.insert(number, name.into());
+        let question = Question(request(order, op::GET_ATOM_NAME_REQUEST, 0, &[number]).into());
+        self.keep(order, question, &answer, None, self.changes());
+    }
+
+    pub fn atom_name(&self, number: u32) -> Option<&[u8]> {
+        self.atoms.get(&number).map(|name| &name[..])
+    }
+
+    /// The number of an atom.
+    pub fn atom(&self, name: &[u8]) -> Option<u32> {
+        let question = Question([&[op::INTERN_ATOM_REQUEST], name].concat().into());
+        NATIVE.u32(self.answer(NATIVE, &question)?, 8)
+    }
+
+    /// Records that the proxy has asked this question on a connection of its own.
+    pub fn expect(&mut self, question: &Question) {
+        self.expected.insert(question.clone());
+    }
+
+    /// Whether the reply to this question is on its way, so that it arrives sooner than if the program asked now.
+    pub fn is_expected(&self, order: ByteOrder, question: &Question) -> bool {
+        order == NATIVE && self.expected.contains(question)
+    }
+
+    /// Whether the metrics of a font are known or on their way.
+    pub fn knows_font(&self, name: &[u8]) -> bool {
+        let question = Question([&[op::QUERY_FONT_REQUEST], name].concat().into());
+        self.is_expected(NATIVE, &question) || self.answer(NATIVE, &question).is_some()
+    }
+
+    pub fn expects_any(&self) -> bool {
+        !self.expected.is_empty()
+    }
+
+    /// Records that a question will not be answered.
+    pub fn give_up(&mut self, question: &Question) {
+        self.expected.remove(question);
+    }
+
+    /// Records that no expected reply is worth waiting for.
+    pub fn expect_nothing(&mut self) {
+        self.expected.clear();
+    }
+
+    /// Records that an atom does not exist that programs of this kind create.
+    pub fn miss(&mut self, atom: Question) {
+        self.missing.push(atom);
+    }
+
+    /// Records that a program creates an atom. If it was missing, the program is creating the atoms of its toolkit, and
+    /// the proxy creates the others in the same round trip.
+    pub fn create(&mut self, atom: &Question) {
+        self.creates_missing |= self.missing.contains(atom);
+    }
+
+    /// The missing atoms, once a program has started to create them.
+    pub fn take_missing(&mut self) -> Vec<Question> {
+        if std::mem::take(&mut self.creates_missing) { std::mem::take(&mut self.missing) } else { Vec::new() }
+    }
+
     pub fn forget(&mut self) {
         self.answers = Default::default();
+        self.atoms.clear();
+        self.missing.clear();
         self.bytes = 0;
     }
 

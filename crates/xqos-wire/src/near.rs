@@ -102,9 +102,9 @@ Examples:
   xqos near --stop
   ssh -YC far xqos near -- emacs
 
-The second start is faster than the first: the program's queries are saved in
-~/.cache/xqos/near (XDG_CACHE_HOME), and the next start sends them all together
-before the program begins. Queries are saved, answers never.
+The program's queries are saved in ~/.cache/xqos/near (XDG_CACHE_HOME), and the
+next start sends them all together while the program begins. Queries are saved,
+answers never.
 
 Answered locally: atom names, extensions and their versions, colours of
 TrueColor visuals, picture formats; keyboard maps, outputs, devices and
@@ -117,8 +117,8 @@ an error or event may arrive after an answer that was given early.
 MIT-SHM, DRI2 and DRI3 are hidden: they share memory, which a network cannot.
 
 Exit status: that of the program, or 128 + n if signal n ended it; 1 if it could
-not be started, or if --verify found a difference and the program exited
-with 0.";
+not be started, if the X server could not be reached, or if --verify found a
+difference and the program exited with 0.";
 
 impl Arguments {
     pub fn perform(&self, display: Option<&str>) -> Result<ExitCode> {
@@ -136,13 +136,16 @@ impl Arguments {
     fn run(&self, name: &str, signals: &Signals) -> Result<ExitCode> {
         let _session = self.session.as_deref().map(SessionFolder);
         sys::adopt_orphans().context("cannot become the parent of the program's orphaned processes")?;
-        let cache = if self.forget { Cache::none() } else { Cache::of(name, &self.program[0]) };
-        let proxy = Proxy::start((!name.is_empty()).then_some(name), self.settings(), Caches::One(cache))?;
+        let command = cache::name(&self.program[0]);
+        let cache = if self.forget { Cache::none() } else { Cache::of(name, &command) };
+        let caches = Caches::One(command, cache);
+        let proxy = Proxy::start((!name.is_empty()).then_some(name), self.settings(), caches)?;
         let mut program = Program::start(&self.program, &proxy.display(), Some(proxy.authority()))?;
         program.watch(Some(&|| proxy.open()), signals, self.quiet)?;
         if self.near.verify {
             proxy.settle();
         }
+        let is_unreachable = proxy.is_unreachable();
         let report = proxy.finish()?;
         if self.near.report {
             report::lines(&report).iter().for_each(|line| note(line));
@@ -152,7 +155,7 @@ impl Arguments {
             note(&report::verdict(&report.counts));
         }
         let is_wrong = self.near.verify && differences > 0 && program.status() == 0;
-        Ok(ExitCode::from(if is_wrong { 1 } else { program.status() }))
+        Ok(ExitCode::from(if is_wrong || is_unreachable { 1 } else { program.status() }))
     }
 
     fn settings(&self) -> Settings {

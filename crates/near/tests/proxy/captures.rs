@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
 use xqos_near::store::Watch;
-use xqos_near::{Memory, Near, Settings, Store};
+use xqos_near::{Near, Questions, Settings, Store};
 use xqos_wire::capture::Reader;
 use xqos_wire::observe::{ConnectionId, Direction, Observer};
 use xqos_wire::session::Session;
@@ -119,22 +119,28 @@ impl Server {
     }
 }
 
+/// Lengths of the program's setup request and of the server's reply.
+fn setup_bytes(program: &[u8], server: &[u8]) -> (usize, usize) {
+    let padded = |at| usize::from(ORDER.u16(program, at).unwrap()).next_multiple_of(4);
+    (12 + padded(6) + padded(8), 8 + 4 * usize::from(ORDER.u16(server, 6).unwrap()))
+}
+
+fn whole(said: &[(Direction, Vec<u8>)], way: Direction) -> Vec<u8> {
+    said.iter().filter(|(it, _)| *it == way).flat_map(|(_, bytes)| bytes.clone()).collect()
+}
+
 /// Replays a connection and returns the number of remaining round trips.
-fn play(said: &[(Direction, Vec<u8>)], settings: &Settings, store: &mut Store, memory: &mut Memory) -> u64 {
-    let whole = |way| said.iter().filter(|(it, _)| *it == way).flat_map(|(_, bytes)| bytes.clone()).collect::<Vec<_>>();
-    let (program, server) = (whole(Direction::Requests), whole(Direction::Replies));
-    let setup =
-        12 + [6, 8].map(|at| usize::from(ORDER.u16(&program, at).unwrap()).next_multiple_of(4)).iter().sum::<usize>();
-    let greeting = 8 + 4 * usize::from(ORDER.u16(&server, 6).unwrap());
+fn play(said: &[(Direction, Vec<u8>)], settings: &Settings, store: &mut Store, questions: &mut Questions) -> u64 {
+    let (program, server) = (whole(said, Direction::Requests), whole(said, Direction::Replies));
+    let (setup, greeting) = setup_bytes(&program, &server);
     let mut recorded = Server::new(&program[setup..], &server[greeting..]);
     let mut near = Near::new(settings.clone());
     let mut now_ns = 0;
+    near.ask_ahead(questions);
     near.from_program(&program[..setup], now_ns, store);
     near.to_server().clear();
     near.from_server(&server[..greeting], now_ns, store);
-    near.ask_ahead(memory);
     exchange(&mut near, &mut recorded, store, now_ns);
-    near.release(now_ns, store);
     let mut skipped = setup;
     for (way, bytes) in said {
         // Deliver each server message at its captured position, not earlier.
@@ -150,7 +156,7 @@ fn play(said: &[(Direction, Vec<u8>)], settings: &Settings, store: &mut Store, m
     exchange(&mut near, &mut recorded, store, now_ns);
     assert_eq!((near.fault(), near.report().differences), (None, 0), "{:?}", near.log_lines());
     assert_eq!(recorded.next, recorded.requests.len(), "all requests arrived");
-    memory.merge(near.memory());
+    questions.join(&near.questions("program", store));
     // Count the setup as a round trip.
     near.report().total().left + 1
 }
@@ -171,18 +177,18 @@ fn exchange(near: &mut Near, recorded: &mut Server, store: &mut Store, now_ns: u
 /// Round trips of a start without the proxy, and of later starts with it in strict and in relaxed order.
 fn waits(name: &str) -> [u64; 3] {
     let connections = recorded(name);
-    let all = |settings: &Settings, store: &mut Store, memory: &mut Memory| {
-        connections.iter().map(|said| play(said, settings, store, memory)).sum()
+    let all = |settings: &Settings, store: &mut Store, questions: &mut Questions| {
+        connections.iter().map(|said| play(said, settings, store, questions)).sum()
     };
     let strict = Settings::default();
     let (passive, relaxed) =
         (Settings { passive: true, ..strict.clone() }, Settings { relaxed: true, ..strict.clone() });
-    let (mut store, mut memory) = (Store::default(), Memory::default());
+    let (mut store, mut questions) = (Store::default(), Questions::default());
     [Watch::Keys, Watch::Devices, Watch::Screens].into_iter().for_each(|watch| store.watch(watch));
-    let without = all(&passive, &mut store, &mut memory);
+    let without = all(&passive, &mut store, &mut questions);
     // Play the capture twice: the first run asks some questions before the extension's opcodes are known.
-    all(&strict, &mut store, &mut memory);
-    [without, all(&strict, &mut store, &mut memory), all(&relaxed, &mut store, &mut memory)]
+    all(&strict, &mut store, &mut questions);
+    [without, all(&strict, &mut store, &mut questions), all(&relaxed, &mut store, &mut questions)]
 }
 
 #[test]

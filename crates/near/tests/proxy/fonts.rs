@@ -2,9 +2,10 @@
 //! Tests that fonts are fetched on separate connections.
 
 use crate::harness::{BASE, Harness, greeting, put_u16, request};
+use xqos_near::scout::Source;
 use xqos_near::setup::Cookie;
 use xqos_near::store::Question;
-use xqos_near::{Memory, Scout, Settings, Store};
+use xqos_near::{Questions, Scout, Settings, Store};
 use xqos_wire::x11::bytes::ByteOrder;
 
 const ORDER: ByteOrder = ByteOrder::Little;
@@ -17,10 +18,9 @@ fn opened(id: u32, name: u8) -> Vec<u8> {
     open
 }
 
-fn fonts(names: &[u8]) -> Memory {
-    let mut memory = Memory::default();
-    names.iter().for_each(|&name| memory.add("", 0, &opened(0, name)));
-    memory
+fn fonts(names: &[u8]) -> Questions {
+    let lines: String = names.iter().map(|&name| format!("1 OpenFont {}\n", char::from(name))).collect();
+    Questions::read(&format!("xqos near questions 2\nprograms program\n{lines}end\n")).unwrap()
 }
 
 fn known(store: &Store, name: u8) -> bool {
@@ -33,7 +33,7 @@ fn let_in(names: &[u8], store: &mut Store) -> (Scout, Vec<u8>) {
     scout.to_server().clear();
     scout.from_server(&greeting(ORDER), store);
     assert_eq!(scout.to_server().bytes().len(), 0, "it waits to be asked");
-    scout.ask(&fonts(names), store);
+    scout.ask(&fonts(names), Source::default(), store);
     let said = scout.to_server().bytes().to_vec();
     (scout, said)
 }
@@ -68,16 +68,20 @@ fn a_font_connection_fetches_only_its_fonts() {
 #[test]
 fn the_first_connection_opens_all_fonts_in_order() {
     let mut store = Store::default();
-    let mut scout = Scout::with_font_connections(&Cookie::default(), &fonts(b"ab"));
+    let mut scout = Scout::new(&Cookie::default(), &mut store);
+    let source = Source { has_font_connections: true, ..Source::default() };
+    scout.ask(&fonts(b"ab"), source, &mut store);
     scout.to_server().clear();
     scout.from_server(&greeting(ORDER), &mut store);
     let said = scout.to_server().bytes().to_vec();
-    assert_eq!(majors(&said), [98, 98, 98, 45, 43, 46, 45, 43, 46], "three extensions, and two fonts");
-    for number in [1, 2, 3, 5] {
+    assert_eq!(majors(&said), [45, 43, 46, 45, 43, 46], "two fonts");
+    assert!(store.knows_font(b"a"), "its metrics are expected");
+    let extensions = scout.asked() as u16 - 6;
+    for number in (1..=extensions).chain([extensions + 2]) {
         scout.from_server(&metrics(number), &mut store);
         assert!(!scout.has_loaded_fonts(), "{number}");
     }
-    scout.from_server(&metrics(8), &mut store);
+    scout.from_server(&metrics(extensions + 5), &mut store);
     assert!(scout.has_loaded_fonts() && !known(&store, b'a'));
 }
 
@@ -87,7 +91,7 @@ fn a_refused_font_connection_keeps_known_answers() {
     let (mut scout, _) = let_in(b"a", &mut store);
     scout.from_server(&metrics(2), &mut store);
     let mut refused = Scout::for_fonts(&Cookie::default());
-    refused.ask(&fonts(b"b"), &mut store);
+    refused.ask(&fonts(b"b"), Source::default(), &mut store);
     refused.from_server(&[0, 0, 11, 0, 0, 0, 0, 0], &mut store);
     assert!(refused.is_ready() && refused.has_ended());
     assert!(known(&store, b'a') && !known(&store, b'b'), "the program queries the other one itself");
@@ -96,10 +100,18 @@ fn a_refused_font_connection_keeps_known_answers() {
 #[test]
 fn a_font_is_remembered_once_by_its_name() {
     let mut proxy = Harness::new(ORDER, Settings::default(), Store::default());
-    proxy.open(&Memory::default());
+    proxy.open(&Questions::default());
     for (id, name) in [(BASE + 1, b'a'), (BASE + 2, b'a'), (BASE + 3, b'b')] {
         proxy.say(&opened(id, name));
     }
     proxy.settle();
-    assert_eq!(proxy.near.memory().entries(), fonts(b"ab").entries());
+    assert_eq!(proxy.near.questions("program", &proxy.store), fonts(b"ab"));
+}
+
+#[test]
+fn splitting_fonts_leaves_out_known_fonts_and_keeps_all_others() {
+    let parts = |names, known: u8| fonts(names).fonts(4, |name| name == [known]);
+    assert!(parts(b"a", 0).is_empty() && parts(b"ab", b'a').is_empty(), "a single font is not split off");
+    let asked = |part: &Questions| part.usual().map(|line| line.font().unwrap()).collect::<Vec<_>>().concat();
+    assert_eq!(parts(b"abcdefg", b'b').iter().map(asked).collect::<Vec<_>>(), [&b"af"[..], b"cg", b"d", b"e"]);
 }

@@ -3,7 +3,7 @@
 //! and without the proxy.
 
 use std::collections::HashMap;
-use xqos_near::{Memory, Near, Settings, Store};
+use xqos_near::{Near, Questions, Settings, Store};
 use xqos_wire::x11::bytes::ByteOrder;
 
 pub const ROOT: u32 = 0x50;
@@ -254,13 +254,11 @@ impl Harness {
     }
 
     /// Connects the program, up to its first request.
-    pub fn open(&mut self, memory: &Memory) {
+    pub fn open(&mut self, questions: &Questions) {
+        self.near.ask_ahead(questions);
         self.near.from_program(&setup(self.order), 0, &mut self.store);
         self.forward(usize::MAX);
         self.near.from_server(&greeting(self.order), 0, &mut self.store);
-        self.near.ask_ahead(memory);
-        self.settle();
-        self.near.release(0, &mut self.store);
         self.settle();
         let greeting = greeting(self.order);
         assert_eq!(self.heard.drain(..greeting.len()).collect::<Vec<_>>(), greeting);

@@ -2,6 +2,7 @@
 //! Tests the proxy between a scripted program and a mock server.
 
 mod captures;
+mod early;
 mod faulty_peers;
 mod fonts;
 mod harness;

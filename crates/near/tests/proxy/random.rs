@@ -3,7 +3,7 @@
 
 use crate::harness::{BASE, COLORMAP, Harness, Heard, ROOT, Server, messages, named, request};
 use proptest::prelude::*;
-use xqos_near::{Memory, Settings, Store};
+use xqos_near::{Questions, Settings, Store};
 use xqos_wire::x11::bytes::ByteOrder;
 
 const NAMES: [&str; 4] = ["A", "SOME_NAME", "RENDER", "MIT-SHM"];
@@ -139,7 +139,7 @@ fn check(
     store: Store,
 ) -> Result<Harness, TestCaseError> {
     let mut proxy = Harness::new(order, settings, store);
-    proxy.open(&Memory::default());
+    proxy.open(&Questions::default());
     let heard = through(&mut proxy, order, ops, pieces);
     let executed = proxy.server.executed.len();
     proxy.near.send_deferred(&proxy.store);
@@ -227,7 +227,7 @@ proptest! {
     ) {
         let order = ByteOrder::Little;
         let mut proxy = Harness::new(order, Settings { relaxed: true, ..Settings::default() }, Store::default());
-        proxy.open(&Memory::default());
+        proxy.open(&Questions::default());
         let heard = through(&mut proxy, order, &ops, &pieces);
         prop_assert!(heard.windows(2).all(|two| two[0].number <= two[1].number), "numbers decrease: {:?}", heard);
         let replies = |all: &[Heard]| all.iter().filter(|it| it.code == 1).cloned().collect::<Vec<_>>();
@@ -241,7 +241,7 @@ proptest! {
     ) {
         let order = ByteOrder::Little;
         let mut proxy = Harness::new(order, Settings::default(), Store::default());
-        proxy.open(&Memory::default());
+        proxy.open(&Questions::default());
         ops.iter().for_each(|op| proxy.say(&op.bytes(order)));
         for (is_server, bytes) in &said {
             if *is_server && proxy.near.takes_from_server() {

@@ -11,8 +11,8 @@ use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use xqos_cli::output::{self, note};
-use xqos_near::Memory;
-use xqos_near::memory::MAX_FILE_BYTES;
+use xqos_near::Questions;
+use xqos_near::questions::MAX_FILE_BYTES;
 
 /// Maximum number of files per display; the oldest are removed first.
 const MAX_FILES: usize = 200;
@@ -21,8 +21,8 @@ const MAX_NAME_LETTERS: usize = 64;
 /// The files that a proxy reads and writes.
 #[derive(Clone, Debug)]
 pub enum Caches {
-    /// The file of the program for which the proxy was started.
-    One(Cache),
+    /// The file of the program with this name, for which the proxy was started.
+    One(String, Cache),
     /// One file for each program that connects, in the folder of the display with this name.
     Each(String),
 }
@@ -33,14 +33,13 @@ pub struct Cache(Option<PathBuf>);
 
 impl Cache {
     /// The file of the named program on the named display.
-    pub fn of(display: &str, program: &OsStr) -> Cache {
-        let name = Path::new(program).file_name().unwrap_or(program).to_string_lossy();
+    pub fn of(display: &str, name: &str) -> Cache {
         let Some(root) = root() else { return Cache(None) };
         // The folder of a display's socket may change with each session, as with `xqos ssh`.
         let display = display.rsplit('/').next().unwrap_or(display);
         let folder = root.join("xqos/near").join(plain(display));
         match make_private(&folder) {
-            Ok(()) => Cache(Some(folder.join(plain(&name)))),
+            Ok(()) => Cache(Some(folder.join(plain(name)))),
             Err(error) => {
                 note(&format!("this start will not be remembered: {}: {error}", folder.display()));
                 Cache(None)
@@ -53,31 +52,36 @@ impl Cache {
         Cache(None)
     }
 
-    pub fn read(&self) -> Memory {
-        let Some(path) = &self.0 else { return Memory::default() };
+    pub fn read(&self) -> Questions {
+        let Some(path) = &self.0 else { return Questions::default() };
         match read(path) {
-            Ok(bytes) => Memory::read(&bytes).unwrap_or_else(|_| {
+            Ok(text) => Questions::read(&text).unwrap_or_else(|_| {
                 note(&format!("{} is damaged or from another version of xqos; it is rebuilt", path.display()));
                 let _ = fs::remove_file(path);
-                Memory::default()
+                Questions::default()
             }),
             Err(error) => {
                 if error.kind() != ErrorKind::NotFound {
                     note(&format!("cannot read the queries of the last start: {}: {error}", path.display()));
                 }
-                Memory::default()
+                Questions::default()
             }
         }
     }
 
     /// Replaces the file atomically, because another process may be reading it.
-    pub fn write(&self, memory: &Memory) {
+    pub fn write(&self, questions: &Questions) {
         let Some(path) = &self.0 else { return };
-        if let Err(error) = output::write(path, 0o600, &memory.write()) {
+        if let Err(error) = output::write(path, 0o600, questions.write().as_bytes()) {
             note(&format!("cannot save the queries of this start: {}: {error}", path.display()));
         }
         let _ = path.parent().map(forget_oldest);
     }
+}
+
+/// The name of a program without its folder.
+pub fn name(program: &OsStr) -> String {
+    Path::new(program).file_name().unwrap_or(program).to_string_lossy().into_owned()
 }
 
 fn root() -> Option<PathBuf> {
@@ -103,11 +107,12 @@ pub fn plain(name: &str) -> String {
     if name.is_empty() { "display".to_owned() } else { name }
 }
 
-fn read(path: &Path) -> io::Result<Vec<u8>> {
+/// The text of a file; bytes that are no text become characters that no valid file has.
+pub fn read(path: &Path) -> io::Result<String> {
     let mut bytes = Vec::new();
     let file = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)?;
-    file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)?;
-    Ok(bytes)
+    file.take(MAX_FILE_BYTES).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 fn forget_oldest(folder: &Path) -> io::Result<()> {

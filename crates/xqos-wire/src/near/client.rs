@@ -11,20 +11,8 @@ use rustix::event::PollFlags;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::time::{Duration, Instant};
 use xqos_near::shared::Outbox;
-use xqos_near::{Memory, Near, Store};
-
-/// Maximum time for which the program is held without any reply to the prefetch queries.
-const HOLD_IN_SILENCE: Duration = Duration::from_secs(4);
-/// Maximum time for which the program is held. If it were not held, it would probably wait for the same replies.
-const HOLD_AT_MOST: Duration = Duration::from_secs(30);
-
-#[derive(Clone, Copy, Debug)]
-pub struct ScoutProgress {
-    pub is_ready: bool,
-    pub last_heard: Instant,
-}
+use xqos_near::{Near, Store};
 
 /// The sockets of a client; both are non-blocking.
 #[derive(Debug)]
@@ -32,7 +20,6 @@ pub struct Client {
     program: OwnedFd,
     server: OwnedFd,
     pub near: Near,
-    held_since: Option<Instant>,
     program_is_gone: bool,
     server_is_gone: bool,
     /// Whether the proxy has sent end of file to the server.
@@ -47,8 +34,7 @@ pub enum ReadOutcome {
 
 impl Client {
     pub fn new(program: OwnedFd, server: OwnedFd, near: Near) -> Client {
-        let (held_since, program_is_gone, server_is_gone, has_sent_end) = (None, false, false, false);
-        Client { program, server, near, held_since, program_is_gone, server_is_gone, has_sent_end }
+        Client { program, server, near, program_is_gone: false, server_is_gone: false, has_sent_end: false }
     }
 
     /// The events to poll for on the program's and the server's socket.
@@ -67,7 +53,7 @@ impl Client {
         is_quiet && (self.server_is_gone || self.near.fault().is_some())
     }
 
-    /// Whether the program is held until the replies to the prefetch queries have arrived.
+    /// Whether a question is held until the proxy's own query is answered.
     pub fn is_holding(&self) -> bool {
         self.near.is_holding()
     }
@@ -92,20 +78,12 @@ impl Client {
         self.send(now_ns, store);
     }
 
-    /// Releases the program once the replies to all prefetch queries have arrived, or a time limit has passed.
-    pub fn hold(&mut self, scout: ScoutProgress, memory: &Memory, now_ns: u64, store: &mut Store) {
-        if !self.is_holding() {
-            return;
+    /// Processes the question that was held, if it can now be answered.
+    pub fn go_on(&mut self, now_ns: u64, store: &mut Store) {
+        if self.is_holding() {
+            self.near.go_on(now_ns, store);
+            self.send(now_ns, store);
         }
-        if self.held_since.is_none() {
-            self.near.ask_ahead(memory);
-        }
-        let since = *self.held_since.get_or_insert_with(Instant::now);
-        let is_silent = since.max(scout.last_heard).elapsed() > HOLD_IN_SILENCE;
-        if scout.is_ready && self.near.is_held() || is_silent || since.elapsed() > HOLD_AT_MOST {
-            self.near.release(now_ns, store);
-        }
-        self.send(now_ns, store);
     }
 
     fn send(&mut self, now_ns: u64, store: &mut Store) {

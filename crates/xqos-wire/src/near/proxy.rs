@@ -2,6 +2,7 @@
 //! A running proxy: its display, its cookie and its thread.
 
 use super::cache::Caches;
+use super::connect::connect;
 use super::run::{Loop, ProxyReport, Shared};
 use anyhow::{Context, Result};
 use std::io;
@@ -13,7 +14,7 @@ use std::time::{Duration, Instant};
 use xqos_near::Settings;
 use xqos_near::setup::Cookie;
 use xqos_wire::background::Background;
-use xqos_wire::capture::relay::authority::{Authority, cookie, secret};
+use xqos_wire::capture::relay::authority::{Authority, secret};
 use xqos_wire::capture::relay::display::Display;
 use xqos_wire::capture::relay::upstream::Upstream;
 
@@ -32,16 +33,18 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Starts listening for clients of the display `name`; `None` means that of the variable DISPLAY.
+    /// Starts listening for clients of the display `name`; `None` means that of the variable DISPLAY. A server that is
+    /// not on this machine is reached later, so that a program can start meanwhile.
     pub fn start(name: Option<&str>, settings: Settings, caches: Caches) -> Result<Proxy> {
-        let (upstream, first) = Upstream::find(name)?;
+        let upstream = Upstream::named(name)?;
+        let waits = upstream.is_local() || matches!(caches, Caches::Each(_));
+        let first = waits.then(|| connect(&upstream)).transpose()?;
         let display = Display::make(upstream.screen());
         let display = Arc::new(display.context("cannot create the proxy's display in /tmp/.X11-unix")?);
         let own = Cookie::magic(secret().context("cannot create the cookie of the proxy's display")?);
         let authority = Authority::make(display.number(), None, &own.name, &own.data);
         let authority = authority.context("cannot write the cookie of the proxy's display")?;
-        let (name, data) = cookie(&upstream).unwrap_or_default();
-        let settings = Settings { own_cookie: Some(own), server_cookie: Cookie { name, data }, ..settings };
+        let settings = Settings { own_cookie: Some(own), ..settings };
         let shared = Arc::new(Shared::default());
         let run = Loop::new(Arc::clone(&display), (upstream, first), Arc::clone(&shared), settings, caches);
         let start = |mut run: Loop| Background::start("near", move |stop| run.run(&stop));
@@ -58,6 +61,12 @@ impl Proxy {
     pub fn has_lost_server(&self) -> bool {
         // Relaxed: nothing else depends on this value.
         self.shared.has_lost_server.load(Ordering::Relaxed)
+    }
+
+    /// Whether the X server could not be reached.
+    pub fn is_unreachable(&self) -> bool {
+        // Relaxed: nothing else depends on this value.
+        self.shared.is_unreachable.load(Ordering::Relaxed)
     }
 
     /// Waits until no connection is left, because verification starts only after a program has disconnected. Waits for

@@ -2,8 +2,8 @@
 //! The proxy's event loop: all clients of a display and the scout, in one thread.
 
 use super::cache::{Cache, Caches};
-use super::client::{Client, ScoutProgress};
-use super::connect::{Connecting, Pending, Purpose};
+use super::client::Client;
+use super::connect::{Connected, Connecting, Pending, Purpose};
 use super::scouts::{FONT_CONNECTIONS, Fonts, ScoutConnection};
 use rustix::event::PollFlags;
 use std::fs;
@@ -14,12 +14,18 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use xqos_cli::output::note;
-use xqos_near::{Memory, Near, Report, Scout, Settings, Store};
+use xqos_near::scout::Source;
+use xqos_near::{Near, Questions, Report, Scout, Settings, Store};
 use xqos_sys::ready;
+use xqos_wire::capture::relay::RelayError;
 use xqos_wire::capture::relay::display::Display;
-use xqos_wire::capture::relay::upstream::{Socket, Upstream};
+use xqos_wire::capture::relay::upstream::Upstream;
 
-/// Interval at which to check whether a client has been held long enough.
+/// Maximum time for which a question is held without any reply to the proxy's own queries.
+const HOLD_IN_SILENCE: Duration = Duration::from_secs(4);
+/// Maximum time for which a question is held. If it were not held, it would probably wait for the same replies.
+const HOLD_AT_MOST: Duration = Duration::from_secs(30);
+/// Interval at which to check whether a question has been held long enough.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 const PIECE_BYTES: usize = 64 << 10;
 /// Maximum number of simultaneous clients, the default of X servers.
@@ -31,6 +37,7 @@ pub struct Shared {
     pub open: AtomicUsize,
     /// Whether the connection to the X server is lost.
     pub has_lost_server: AtomicBool,
+    pub is_unreachable: AtomicBool,
     /// The report about connections that have ended.
     pub report: Mutex<ProxyReport>,
 }
@@ -58,9 +65,12 @@ pub struct Loop {
     settings: Settings,
     caches: Caches,
     /// The queries of the program's last start, and those of this start.
-    memory: Memory,
-    learned: Memory,
+    last_start: Questions,
+    learned: Questions,
     scout: Option<ScoutConnection>,
+    /// `Some` until the server is reached: the queries that the scout sends then.
+    early: Option<Vec<(Questions, Source)>>,
+    held_since: Option<Instant>,
     /// Open font connections, and the number of font connections that are still being established.
     fonts: Vec<Fonts>,
     fonts_to_come: usize,
@@ -69,43 +79,46 @@ pub struct Loop {
     began: Instant,
 }
 
-/// A client, and the queries of its program's last start.
+/// A client, and the name and file of its program, if each program has a separate file.
 #[derive(Debug)]
 struct ProxiedClient {
     client: Client,
-    /// `Some` if each program has a separate file.
-    own: Option<(Cache, Memory)>,
+    own: Option<(String, Cache)>,
 }
 
 impl Loop {
+    /// `first` is the scout's connection, if the server has been reached already.
     pub fn new(
         display: Arc<Display>,
-        (upstream, first): (Upstream, Socket),
+        (upstream, first): (Upstream, Option<Connected>),
         shared: Arc<Shared>,
         settings: Settings,
         caches: Caches,
     ) -> io::Result<Loop> {
-        let memory = if let Caches::One(cache) = &caches { cache.read() } else { Memory::default() };
-        let fonts = memory.fonts(FONT_CONNECTIONS);
-        let new_scout = if fonts.is_empty() { Scout::new } else { Scout::with_font_connections };
-        let scout = Some(ScoutConnection::new(first.fd, new_scout(&settings.server_cookie, &memory)));
-        let mut connecting = Connecting::new(upstream)?;
-        fonts.into_iter().for_each(|fonts| connecting.begin(Purpose::Fonts(fonts)));
-        Ok(Loop {
+        let last_start = if let Caches::One(_, cache) = &caches { cache.read() } else { Questions::default() };
+        let mut all = Loop {
             display,
-            fonts_to_come: connecting.count(),
-            connecting,
+            connecting: Connecting::new(upstream)?,
             shared,
             settings,
             caches,
-            memory,
-            learned: Memory::default(),
-            scout,
+            last_start: last_start.clone(),
+            learned: Questions::default(),
+            scout: None,
+            early: Some(Vec::new()),
+            held_since: None,
             fonts: Vec::new(),
+            fonts_to_come: 0,
             store: Store::default(),
             clients: Vec::new(),
             began: Instant::now(),
-        })
+        };
+        match first {
+            Some(connected) => all.begin_scout(connected),
+            None => _ = all.connecting.begin(Purpose::Scout),
+        }
+        all.ask_ahead(&last_start, false);
+        Ok(all)
     }
 
     /// Runs until `stop` is readable.
@@ -135,7 +148,7 @@ impl Loop {
                     client.work([ready[0], ready[1]], &mut buffer, now_ns, &mut self.store);
                 }
             }
-            self.let_go();
+            self.go_on();
             self.close();
             if !connected.is_empty() {
                 self.take_connected();
@@ -146,7 +159,7 @@ impl Loop {
                 }
             }
             // Relaxed: nothing else depends on this value.
-            self.shared.open.store(self.clients.len() + self.connecting.count(), Ordering::Relaxed);
+            self.shared.open.store(self.clients.len() + self.connecting.clients(), Ordering::Relaxed);
         }
         self.end();
         Ok(())
@@ -156,8 +169,11 @@ impl Loop {
     /// client, and the scout.
     fn wait(&mut self, stop: &UnixStream) -> io::Result<Vec<PollFlags>> {
         let is_holding = self.clients.iter().any(|proxied| proxied.client.is_holding());
-        let listen =
-            if self.clients.len() + self.connecting.count() < MAX_CLIENTS { PollFlags::IN } else { PollFlags::empty() };
+        let listen = if self.clients.len() + self.connecting.clients() < MAX_CLIENTS {
+            PollFlags::IN
+        } else {
+            PollFlags::empty()
+        };
         let mut wanted = vec![(stop.as_fd(), PollFlags::IN), (self.connecting.wakeups(), PollFlags::IN)];
         wanted.extend(self.display.listeners.iter().map(|listener| (listener.as_fd(), listen)));
         wanted.extend(self.fonts.iter_mut().map(|fonts| fonts.connection.interest()));
@@ -178,18 +194,51 @@ impl Loop {
         }
     }
 
-    fn let_go(&mut self) {
-        let asking = || self.scout.iter().chain(self.fonts.iter().map(|fonts| &fonts.connection));
-        let has_fonts = self.fonts_to_come == 0 && self.fonts.is_empty();
-        let progress = ScoutProgress {
-            is_ready: has_fonts && self.scout.as_ref().is_none_or(|scout| scout.state.is_ready()),
-            last_heard: asking().map(|scout| scout.last_heard).max().unwrap_or(self.began),
-        };
-        let now_ns = self.began.elapsed().as_nanos() as u64;
-        for ProxiedClient { client, own } in &mut self.clients {
-            let memory = own.as_ref().map_or(&self.memory, |(_, memory)| memory);
-            client.hold(progress, memory, now_ns, &mut self.store);
+    fn begin_scout(&mut self, Connected { socket, cookie }: Connected) {
+        let mut scout = Scout::new(&cookie, &mut self.store);
+        for (questions, source) in self.early.take().unwrap_or_default() {
+            scout.ask(&questions, source, &mut self.store);
         }
+        self.scout = Some(ScoutConnection::new(socket, scout));
+    }
+
+    /// Sends the queries that a program is likely to send, and those for fonts on connections of their own.
+    fn ask_ahead(&mut self, questions: &Questions, is_profile: bool) {
+        let parts = questions.fonts(FONT_CONNECTIONS, |font| self.store.knows_font(font));
+        let source = Source { is_profile, has_font_connections: !parts.is_empty() };
+        match (&mut self.scout, &mut self.early) {
+            (Some(scout), _) => {
+                scout.state.ask(questions, source, &mut self.store);
+                scout.send();
+            }
+            (None, Some(early)) => early.push((questions.clone(), source)),
+            (None, None) => return,
+        }
+        let begun = parts.into_iter().map(|part| self.connecting.begin(Purpose::Fonts(part)));
+        self.fonts_to_come += begun.filter(|has_begun| *has_begun).count();
+    }
+
+    /// Answers the questions that are held, if the replies have arrived or are not worth waiting for.
+    fn go_on(&mut self) {
+        if let Some(scout) = &mut self.scout {
+            scout.state.create_missing(&mut self.store);
+            scout.send();
+        }
+        let is_connecting = self.early.is_some() || self.fonts_to_come > 0 || !self.fonts.is_empty();
+        let is_ready = !is_connecting && self.scout.as_ref().is_none_or(|scout| scout.state.is_ready());
+        let is_holding = self.clients.iter().any(|proxied| proxied.client.is_holding());
+        self.held_since = self.held_since.or_else(|| Some(Instant::now())).filter(|_| is_holding);
+        let last_heard = self.scout.iter().chain(self.fonts.iter().map(|fonts| &fonts.connection));
+        let last_heard = last_heard.map(|scout| scout.last_heard).max();
+        let is_late = self.held_since.is_some_and(|since| {
+            let is_silent = since.max(last_heard.unwrap_or(since)).elapsed() > HOLD_IN_SILENCE;
+            is_silent || since.elapsed() > HOLD_AT_MOST
+        });
+        if is_ready || is_late {
+            self.store.expect_nothing();
+        }
+        let now_ns = self.began.elapsed().as_nanos() as u64;
+        self.clients.iter_mut().for_each(|proxied| proxied.client.go_on(now_ns, &mut self.store));
     }
 
     /// Removes clients that have ended.
@@ -207,10 +256,16 @@ impl Loop {
         if let Some(fault) = client.near.fault() {
             note(&fault.to_string());
         }
-        match own {
-            Some((cache, _)) if !client.near.memory().is_empty() => cache.write(client.near.memory()),
+        let (program, cache) = match (own, &self.caches) {
+            (Some((program, cache)), _) => (&program[..], Some(cache)),
+            (None, Caches::One(program, _)) => (&program[..], None),
+            (None, Caches::Each(_)) => ("", None),
+        };
+        let questions = client.near.questions(program, &self.store);
+        match cache {
+            Some(cache) if !questions.is_empty() => cache.write(&questions),
             Some(_) => {}
-            None => self.learned.merge(client.near.memory()),
+            None => self.learned.join(&questions),
         }
         let mut report = self.shared.report.lock().unwrap_or_else(PoisonError::into_inner);
         report.counts.add(client.near.report());
@@ -224,7 +279,11 @@ impl Loop {
     /// Accepts a client, and starts connecting it to the server.
     fn accept(&mut self, listener: usize) {
         match self.display.accept(listener) {
-            Ok((program, pid)) => self.connecting.begin(Purpose::Client(Pending { program: program.into(), pid })),
+            Ok((program, pid)) => {
+                let (own, questions) = self.likely_questions(pid);
+                let pending = Pending { program: program.into(), own, questions };
+                self.connecting.begin(Purpose::Client(pending.into()));
+            }
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 note("a client of another user was refused");
             }
@@ -233,37 +292,46 @@ impl Loop {
         }
     }
 
+    /// The queries that a client is likely to send: those of its program's last start. The scout sends them now. If each
+    /// program has its own file, also returns its name and file.
+    fn likely_questions(&mut self, pid: i32) -> (Option<(String, Cache)>, Questions) {
+        let Caches::Each(display) = &self.caches else { return (None, self.last_start.clone()) };
+        let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim().to_owned();
+        let own = (!name.is_empty()).then(|| (name.clone(), Cache::of(display, &name)));
+        let last_start = own.as_ref().map_or_else(Questions::default, |(_, cache)| cache.read());
+        self.ask_ahead(&last_start, false);
+        (own, last_start)
+    }
+
     /// Starts serving clients that are now connected to the server. If the server could not be reached, the client is
     /// disconnected, as happens when a server exits.
     fn take_connected(&mut self) {
-        while let Some((purpose, server)) = self.connecting.next() {
-            match (purpose, server) {
-                (Purpose::Client(Pending { program, pid }), Some(server)) => {
-                    let own = self.asked_before(pid);
-                    let client = Client::new(program, server, Near::new(self.settings.clone()));
-                    self.clients.push(ProxiedClient { client, own });
+        while let Some((purpose, result)) = self.connecting.next() {
+            match (purpose, result) {
+                (Purpose::Scout, Ok(connected)) => self.begin_scout(connected),
+                (Purpose::Scout | Purpose::Client(_), Err(error)) => self.fail(&error),
+                (Purpose::Client(pending), Ok(Connected { socket, cookie })) => {
+                    let Pending { program, own, questions } = *pending;
+                    let mut near = Near::new(Settings { server_cookie: cookie, ..self.settings.clone() });
+                    near.ask_ahead(&questions);
+                    self.clients.push(ProxiedClient { client: Client::new(program, socket, near), own });
                 }
-                (Purpose::Client(_), None) => {}
-                (Purpose::Fonts(fonts), server) => {
+                (Purpose::Fonts(fonts), result) => {
                     self.fonts_to_come -= 1;
-                    let cookie = &self.settings.server_cookie;
-                    self.fonts.extend(server.map(|server| Fonts::new(server, cookie, fonts)));
+                    self.fonts.extend(result.ok().map(|connected| Fonts::new(connected, fonts)));
                 }
             }
         }
     }
 
-    /// The saved queries of the program that connects, if each program has its own file. The scout sends them now.
-    fn asked_before(&mut self, pid: i32) -> Option<(Cache, Memory)> {
-        let Caches::Each(display) = &self.caches else { return None };
-        let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok().filter(|name| !name.trim().is_empty())?;
-        let cache = Cache::of(display, name.trim().as_ref());
-        let memory = cache.read();
-        if let Some(scout) = &mut self.scout {
-            scout.state.ask(&memory, &mut self.store);
-            scout.send();
+    /// Reports that the server cannot be reached. A server that was reached before has exited, as clients will notice.
+    fn fail(&mut self, error: &RelayError) {
+        if self.early.take().is_some() {
+            note(&error.to_string());
+            // Relaxed: nothing else depends on these values.
+            self.shared.is_unreachable.store(true, Ordering::Relaxed);
+            self.shared.has_lost_server.store(true, Ordering::Relaxed);
         }
-        Some((cache, memory))
     }
 
     fn end(&mut self) {
@@ -271,7 +339,7 @@ impl Loop {
             guest.client.near.log_lines().iter().for_each(|line| note(line));
             self.conclude(&mut guest);
         }
-        if let (Caches::One(cache), false) = (&self.caches, self.learned.is_empty()) {
+        if let (Caches::One(_, cache), false) = (&self.caches, self.learned.is_empty()) {
             cache.write(&self.learned);
         }
     }

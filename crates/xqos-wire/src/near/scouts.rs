@@ -3,11 +3,12 @@
 //! font connections, which close once the fonts have arrived.
 
 use super::client::{ReadOutcome, push, read};
+use super::connect::Connected;
 use rustix::event::PollFlags;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Instant;
-use xqos_near::setup::Cookie;
-use xqos_near::{Memory, Scout, Store};
+use xqos_near::scout::Source;
+use xqos_near::{Questions, Scout, Store};
 
 /// Number of font connections. Over ssh with a round trip of 200 ms, four carry 1.3 MB/s, which is more than 10 Mb/s.
 pub const FONT_CONNECTIONS: usize = 4;
@@ -54,17 +55,17 @@ impl ScoutConnection {
 #[derive(Debug)]
 pub struct Fonts {
     pub connection: ScoutConnection,
-    to_ask: Option<Memory>,
+    to_ask: Option<Questions>,
 }
 
 impl Fonts {
-    pub fn new(socket: OwnedFd, cookie: &Cookie, fonts: Memory) -> Fonts {
-        Fonts { connection: ScoutConnection::new(socket, Scout::for_fonts(cookie)), to_ask: Some(fonts) }
+    pub fn new(Connected { socket, cookie }: Connected, fonts: Questions) -> Fonts {
+        Fonts { connection: ScoutConnection::new(socket, Scout::for_fonts(&cookie)), to_ask: Some(fonts) }
     }
 
     pub fn ask(&mut self, store: &mut Store) {
         if let Some(fonts) = self.to_ask.take() {
-            self.connection.state.ask(&fonts, store);
+            self.connection.state.ask(&fonts, Source::default(), store);
             self.connection.send();
         }
     }

@@ -104,6 +104,16 @@ fn wrong_usage_says_what_to_write() {
 }
 
 #[test]
+fn a_server_that_cannot_be_reached_is_reported_in_a_line() {
+    let folder = Folder::new("near-unreachable");
+    let mut command = xqos();
+    // This address is not known to be this machine, so the program starts before the connection is made.
+    command.args(["near", "--display", "0.0.0.0:9985", "--", "sh", "-c", "xdpyinfo 2> /dev/null; exit 0"]);
+    let told = ended(command.env("XDG_CACHE_HOME", &folder.path)).with(1);
+    assert!(told.err.lines().count() == 1 && told.err.contains("0.0.0.0:9985"), "{told:#?}");
+}
+
+#[test]
 fn the_exit_status_is_the_programs_and_signals_reach_it() {
     let (server, folder) = (Server::stock(), Folder::new("near-status"));
     assert_eq!(run(&server, &folder, &[], &["sh", "-c", "xdpyinfo > /dev/null; exit 7"]).with(7).err, "");
