@@ -9,12 +9,14 @@
 //! | `scouts` | the proxy's own connections, which query ahead |
 //! | `connect` | connections to the X server that are being established |
 //! | `cache` | the queries of each program's last start |
+//! | `profiles` | the queries of each toolkit's programs, for first starts |
 //! | `resident` | one proxy shared by several programs |
 //! | `report` | the report at the end |
 
 mod cache;
 mod client;
 mod connect;
+mod profiles;
 mod proxy;
 mod report;
 mod resident;
@@ -28,10 +30,11 @@ use clap::Args;
 use proxy::Proxy;
 use std::ffi::OsString;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use xqos_cli::output::note;
-use xqos_near::Settings;
+use xqos_cli::output::{self, note};
+use xqos_near::{Questions, Settings};
 use xqos_sys::{self as sys, Signals};
 
 /// Runs a program far from its X server, and answers known queries locally
@@ -49,6 +52,9 @@ pub struct Arguments {
     /// Do not use the queries of the last start, and do not save the queries of this start
     #[arg(long)]
     forget: bool,
+    /// Add the queries of this start to a profile, which is created if it does not exist
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["resident", "stop", "serve"])]
+    profile: Option<PathBuf>,
     /// Share one proxy between all programs on this display; it starts with the first program and exits after 10 min
     /// without programs
     #[arg(long)]
@@ -100,11 +106,13 @@ Examples:
   xqos near --verify -- xterm
   xqos near --resident -- xterm
   xqos near --stop
+  xqos near --profile gtk3.profile -- gtk3-demo
   ssh -YC far xqos near -- emacs
 
 The program's queries are saved in ~/.cache/xqos/near (XDG_CACHE_HOME), and the
-next start sends them all together while the program begins. Queries are saved,
-answers never.
+next start sends them all together while the program begins. A first start sends
+those of a profile instead: what programs of the same toolkit ask, which the
+libraries show that the program has loaded. Queries are saved, answers never.
 
 Answered locally: atom names, extensions and their versions, colours of
 TrueColor visuals, picture formats; keyboard maps, outputs, devices and
@@ -136,8 +144,10 @@ impl Arguments {
     fn run(&self, name: &str, signals: &Signals) -> Result<ExitCode> {
         let _session = self.session.as_deref().map(SessionFolder);
         sys::adopt_orphans().context("cannot become the parent of the program's orphaned processes")?;
+        let profile =
+            self.profile.as_deref().map(|file| read_profile(file).map(|profile| (file, profile))).transpose()?;
         let command = cache::name(&self.program[0]);
-        let cache = if self.forget { Cache::none() } else { Cache::of(name, &command) };
+        let cache = if self.forget || profile.is_some() { Cache::none() } else { Cache::of(name, &command) };
         let caches = Caches::One(command, cache);
         let proxy = Proxy::start((!name.is_empty()).then_some(name), self.settings(), caches)?;
         let mut program = Program::start(&self.program, &proxy.display(), Some(proxy.authority()))?;
@@ -147,6 +157,11 @@ impl Arguments {
         }
         let is_unreachable = proxy.is_unreachable();
         let report = proxy.finish()?;
+        if let Some((file, mut profile)) = profile {
+            profile.merge(&report.questions.for_others());
+            let written = output::write(file, 0o644, profile.write().as_bytes());
+            written.with_context(|| format!("cannot write {}", file.display()))?;
+        }
         if self.near.report {
             report::lines(&report).iter().for_each(|line| note(line));
         }
@@ -161,5 +176,13 @@ impl Arguments {
     fn settings(&self) -> Settings {
         let NearOptions { relaxed, verify, .. } = self.near;
         Settings { relaxed, verify, ..Settings::default() }
+    }
+}
+
+fn read_profile(file: &Path) -> Result<Questions> {
+    match cache::read(file) {
+        Ok(text) => Questions::read(&text).with_context(|| format!("{} is not a profile", file.display())),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Questions::default()),
+        Err(error) => Err(error).with_context(|| format!("cannot read {}", file.display())),
     }
 }

@@ -4,9 +4,9 @@
 use super::cache::{Cache, Caches};
 use super::client::Client;
 use super::connect::{Connected, Connecting, Pending, Purpose};
+use super::profiles;
 use super::scouts::{FONT_CONNECTIONS, Fonts, ScoutConnection};
 use rustix::event::PollFlags;
-use std::fs;
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -54,6 +54,8 @@ pub struct ProxyReport {
     pub counts: Report,
     /// Names of requests by opcode; the server assigns the opcodes of extensions.
     pub names: Vec<((u8, u8), String)>,
+    /// The questions of the program for which the proxy was started.
+    pub questions: Questions,
 }
 
 /// The state of the proxy's thread.
@@ -70,6 +72,8 @@ pub struct Loop {
     scout: Option<ScoutConnection>,
     /// `Some` until the server is reached: the queries that the scout sends then.
     early: Option<Vec<(Questions, Source)>>,
+    /// Profiles whose queries were sent.
+    profiles: Vec<&'static str>,
     held_since: Option<Instant>,
     /// Open font connections, and the number of font connections that are still being established.
     fonts: Vec<Fonts>,
@@ -106,6 +110,7 @@ impl Loop {
             learned: Questions::default(),
             scout: None,
             early: Some(Vec::new()),
+            profiles: Vec::new(),
             held_since: None,
             fonts: Vec::new(),
             fonts_to_come: 0,
@@ -117,7 +122,9 @@ impl Loop {
             Some(connected) => all.begin_scout(connected),
             None => _ = all.connecting.begin(Purpose::Scout),
         }
-        all.ask_ahead(&last_start, false);
+        if !last_start.is_empty() {
+            all.ask_ahead(&last_start, false);
+        }
         Ok(all)
     }
 
@@ -292,15 +299,26 @@ impl Loop {
         }
     }
 
-    /// The queries that a client is likely to send: those of its program's last start. The scout sends them now. If each
-    /// program has its own file, also returns its name and file.
+    /// The queries that a client is likely to send: those of its program's last start, or else of its toolkit. The
+    /// scout sends them now. If each program has its own file, also returns its name and file.
     fn likely_questions(&mut self, pid: i32) -> (Option<(String, Cache)>, Questions) {
-        let Caches::Each(display) = &self.caches else { return (None, self.last_start.clone()) };
-        let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim().to_owned();
-        let own = (!name.is_empty()).then(|| (name.clone(), Cache::of(display, &name)));
-        let last_start = own.as_ref().map_or_else(Questions::default, |(_, cache)| cache.read());
-        self.ask_ahead(&last_start, false);
-        (own, last_start)
+        let own = match &self.caches {
+            Caches::One(..) => None,
+            Caches::Each(display) => profiles::program(pid).map(|name| (name.clone(), Cache::of(display, &name))),
+        };
+        let last_start = own.as_ref().map_or_else(|| self.last_start.clone(), |(_, cache)| cache.read());
+        if !last_start.is_empty() {
+            if own.is_some() {
+                self.ask_ahead(&last_start, false);
+            }
+            return (own, last_start);
+        }
+        let (name, profile) = profiles::of_process(pid).unwrap_or_default();
+        if !self.profiles.contains(&name) {
+            self.profiles.push(name);
+            self.ask_ahead(&profile, true);
+        }
+        (own, profile)
     }
 
     /// Starts serving clients that are now connected to the server. If the server could not be reached, the client is
@@ -342,5 +360,7 @@ impl Loop {
         if let (Caches::One(_, cache), false) = (&self.caches, self.learned.is_empty()) {
             cache.write(&self.learned);
         }
+        let mut report = self.shared.report.lock().unwrap_or_else(PoisonError::into_inner);
+        report.questions = std::mem::take(&mut self.learned);
     }
 }

@@ -101,6 +101,10 @@ fn wrong_usage_says_what_to_write() {
     near(&["--forget", "--display", ":9985", "--", "true"]).failed_saying(&[":9985", "check that it runs"]);
     let server = Server::stock();
     server.ask(&["near", "--forget", "--", "/nowhere/program"]).failed_saying(&["/nowhere/program"]);
+    let folder = Folder::new("near-wrong");
+    fs::write(folder.file("profile"), "xqos near questions 2\nprograms a\n1 GrabServer\nend\n").unwrap();
+    let told = run(&server, &folder, &["--profile", &folder.file("profile")], &["true"]);
+    told.failed_saying(&["profile", "line 3"]);
 }
 
 #[test]
@@ -131,13 +135,51 @@ fn a_second_start_waits_for_few_round_trips_and_gets_the_same_answers() {
     let (server, folder) = (Server::stock(), Folder::new("near-xterm"));
     let xterm = ["xterm", "-e", "true"];
     let first = run(&server, &folder, &["--report"], &xterm).with(0);
-    assert!(figure(&first, " round trips left") > 100, "{first:#?}");
+    assert!(figure(&first, " round trips left") <= 40, "it has a profile: {first:#?}");
     let second = run(&server, &folder, &["--report", "--verify"], &xterm).with(0);
     assert!(second.err.contains("none differed") && figure(&second, " answers were") > 200, "{second:#?}");
     let third = run(&server, &folder, &["--report"], &xterm).with(0);
     assert!(figure(&third, " round trips left") <= 20, "{third:#?}");
     let relaxed = run(&server, &folder, &["--report", "--relaxed"], &xterm).with(0);
     assert!(figure(&relaxed, " round trips left") < figure(&third, " round trips left"), "{relaxed:#?}");
+}
+
+/// The questions in a profile.
+fn questions(text: &str) -> Vec<&str> {
+    text.lines().skip(2).filter_map(|line| Some(line.split_once(' ')?.1)).collect()
+}
+
+#[test]
+fn profiles_have_the_questions_of_debians_programs() {
+    let programs: [(&str, &[&str]); 11] = [
+        ("chromium", &["chromium", "--no-sandbox", "--no-first-run", "--disable-gpu", "about:blank"]),
+        ("emacs", &["emacs", "-Q"]),
+        ("gtk2", &["gtk-demo"]),
+        ("gtk3", &["gtk3-demo"]),
+        ("gtk4", &["gtk4-demo"]),
+        ("qt5", &["featherpad", "--standalone"]),
+        ("qt6", &["qt6ct"]),
+        ("sdl2", &["ffplay", "-f", "lavfi", "testsrc"]),
+        ("tk", &["wish"]),
+        ("xt", &["xclock"]),
+        ("xterm", &["xterm"]),
+    ];
+    for (profile, program) in programs.into_iter().filter(|(_, program)| xqos_cli_finds(program[0])) {
+        let (server, folder) = (Server::stock(), Folder::new(&format!("near-profile-{profile}")));
+        let file = folder.file("profile");
+        let mut command = near(&server, &folder, &["--quiet", "--profile", &file], program);
+        let running = Running::start(command.stderr(Stdio::null()).stdout(Stdio::null()));
+        eventually("its window is seen", || (windows(&server) > 0).then_some(()));
+        running.signal("TERM");
+        running.ended();
+        let recorded = fs::read_to_string(file).unwrap();
+        let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../data/near/{profile}.profile"));
+        let shipped = fs::read_to_string(shipped).unwrap();
+        let (asked, known) = (questions(&recorded), questions(&shipped));
+        let found = asked.iter().filter(|question| known.contains(question)).count();
+        println!("{profile}: {found} of {}", asked.len());
+        assert!(10 * found >= 9 * asked.len(), "{profile} has {found} of {} questions of {program:?}", asked.len());
+    }
 }
 
 #[test]

@@ -1,0 +1,79 @@
+xqos near questions 2
+programs gtk-demo gpicview
+2 QueryExtension BIG-REQUESTS
+2 BIG-REQUESTS::Enable
+2 GetProperty 23 31 0 100000000
+2 QueryExtension XKEYBOARD
+2 XKEYBOARD::UseExtension 01000000
+2 InternAtom UTF8_STRING
+2 InternAtom WM_CLIENT_LEADER
+2 InternAtom WM_DELETE_WINDOW
+2 InternAtom WM_LOCALE_NAME
+2 InternAtom WM_PROTOCOLS
+2 InternAtom WM_TAKE_FOCUS
+2 InternAtom WM_WINDOW_ROLE
+2 InternAtom _NET_ACTIVE_WINDOW
+2 InternAtom _NET_CURRENT_DESKTOP
+2 InternAtom _NET_FRAME_EXTENTS
+2 InternAtom _NET_STARTUP_ID
+2 InternAtom _NET_WM_CM_S0
+2 InternAtom _NET_WM_DESKTOP
+2 InternAtom _NET_WM_ICON
+2 InternAtom _NET_WM_ICON_NAME
+2 InternAtom _NET_WM_NAME
+2 InternAtom _NET_WM_PID
+2 InternAtom _NET_WM_PING
+2 InternAtom _NET_WM_STATE
+2 InternAtom _NET_WM_STATE_ABOVE
+2 InternAtom _NET_WM_STATE_BELOW
+2 InternAtom _NET_WM_STATE_FULLSCREEN
+2 InternAtom _NET_WM_STATE_MODAL
+2 InternAtom _NET_WM_STATE_MAXIMIZED_VERT
+2 InternAtom _NET_WM_STATE_MAXIMIZED_HORZ
+2 InternAtom _NET_WM_STATE_SKIP_TASKBAR
+2 InternAtom _NET_WM_STATE_SKIP_PAGER
+2 InternAtom _NET_WM_STATE_STICKY
+2 InternAtom _NET_WM_SYNC_REQUEST
+2 InternAtom _NET_WM_SYNC_REQUEST_COUNTER
+2 InternAtom _NET_WM_WINDOW_TYPE
+2 InternAtom _NET_WM_WINDOW_TYPE_NORMAL
+2 InternAtom _NET_WM_USER_TIME
+2 InternAtom _NET_VIRTUAL_ROOTS
+2 QueryExtension RANDR
+2 QueryExtension Generic%20Event%20Extension
+2 Generic%20Event%20Extension::QueryVersion 01000000
+2 RANDR::QueryVersion 01000000 06000000
+2 RANDR::GetMonitors root 01000000
+2 InternAtom _XSETTINGS_S0
+2 InternAtom _XSETTINGS_SETTINGS
+2 InternAtom MANAGER
+2 InternAtom _NET_WM_USER_TIME_WINDOW
+2 QueryExtension XFIXES
+2 XFIXES::QueryVersion 06000000 00000000
+2 QueryExtension Composite
+2 Composite::QueryVersion 00000000 04000000
+2 QueryExtension DAMAGE
+2 DAMAGE::QueryVersion 01000000 01000000
+2 QueryExtension SHAPE
+2 SHAPE::QueryVersion
+2 XKEYBOARD::PerClientFlags 00010000 01000000 01000000 00000000 00000000 00000000
+2 QueryExtension SYNC
+2 SYNC::Initialize 03010000
+2 QueryExtension XInputExtension
+2 XInputExtension::GetExtensionVersion 0f000000 58496e70 75744578 74656e73 696f6e00
+2 QueryExtension RENDER
+2 RENDER::QueryVersion 00000000 0b000000
+2 RENDER::QueryPictFormats
+1 XKEYBOARD::GetMap 00014700 00000000 00000000 00000000 00000000 00000000
+1 XKEYBOARD::GetNames 03000000 00180000
+1 InternAtom Meta
+1 InternAtom Super
+1 InternAtom Hyper
+2 InternAtom ENLIGHTENMENT_DESKTOP
+2 InternAtom WM_STATE
+2 InternAtom XdndAware
+2 InternAtom XdndProxy
+2 InternAtom _MOTIF_DRAG_RECEIVER_INFO
+2 OpenFont cursor
+2 InternAtom _NET_WM_STATE_HIDDEN
+end

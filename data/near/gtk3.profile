@@ -1,0 +1,124 @@
+xqos near questions 2
+programs gtk3-demo gtk3-widget-factory zenity xfce4-terminal
+4 QueryExtension BIG-REQUESTS
+4 BIG-REQUESTS::Enable
+4 GetProperty 23 31 0 100000000
+4 QueryExtension XKEYBOARD
+4 XKEYBOARD::UseExtension 01000000
+4 InternAtom UTF8_STRING
+4 InternAtom WM_CLIENT_LEADER
+4 InternAtom WM_DELETE_WINDOW
+4 InternAtom WM_LOCALE_NAME
+4 InternAtom WM_PROTOCOLS
+4 InternAtom WM_TAKE_FOCUS
+4 InternAtom WM_WINDOW_ROLE
+4 InternAtom _NET_ACTIVE_WINDOW
+4 InternAtom _NET_CURRENT_DESKTOP
+4 InternAtom _NET_FRAME_EXTENTS
+4 InternAtom _NET_STARTUP_ID
+4 InternAtom _NET_WM_CM_S0
+4 InternAtom _NET_WM_DESKTOP
+4 InternAtom _NET_WM_ICON
+4 InternAtom _NET_WM_ICON_NAME
+4 InternAtom _NET_WM_NAME
+4 InternAtom _NET_WM_PID
+4 InternAtom _NET_WM_PING
+4 InternAtom _NET_WM_STATE
+4 InternAtom _NET_WM_STATE_ABOVE
+4 InternAtom _NET_WM_STATE_BELOW
+4 InternAtom _NET_WM_STATE_FULLSCREEN
+4 InternAtom _NET_WM_STATE_HIDDEN
+4 InternAtom _NET_WM_STATE_MODAL
+4 InternAtom _NET_WM_STATE_MAXIMIZED_VERT
+4 InternAtom _NET_WM_STATE_MAXIMIZED_HORZ
+4 InternAtom _NET_WM_STATE_SKIP_TASKBAR
+4 InternAtom _NET_WM_STATE_SKIP_PAGER
+4 InternAtom _NET_WM_STATE_STICKY
+4 InternAtom _NET_WM_SYNC_REQUEST
+4 InternAtom _NET_WM_SYNC_REQUEST_COUNTER
+4 InternAtom _NET_WM_WINDOW_TYPE
+4 InternAtom _NET_WM_WINDOW_TYPE_COMBO
+4 InternAtom _NET_WM_WINDOW_TYPE_DIALOG
+4 InternAtom _NET_WM_WINDOW_TYPE_DND
+4 InternAtom _NET_WM_WINDOW_TYPE_DROPDOWN_MENU
+4 InternAtom _NET_WM_WINDOW_TYPE_MENU
+4 InternAtom _NET_WM_WINDOW_TYPE_NORMAL
+4 InternAtom _NET_WM_WINDOW_TYPE_POPUP_MENU
+4 InternAtom _NET_WM_WINDOW_TYPE_TOOLTIP
+4 InternAtom _NET_WM_WINDOW_TYPE_UTILITY
+4 InternAtom _NET_WM_USER_TIME
+4 InternAtom _NET_WM_USER_TIME_WINDOW
+4 InternAtom _NET_VIRTUAL_ROOTS
+4 InternAtom GDK_SELECTION
+4 InternAtom _NET_WM_STATE_FOCUSED
+4 InternAtom GDK_VISUALS
+4 QueryExtension RANDR
+4 QueryExtension Generic%20Event%20Extension
+4 Generic%20Event%20Extension::QueryVersion 01000000
+4 RANDR::QueryVersion 01000000 06000000
+4 RANDR::GetScreenResourcesCurrent root
+4 RANDR::GetMonitors root 01000000
+4 InternAtom EDID
+4 GetProperty GDK_VISUALS 19 0 2
+4 QueryExtension GLX
+4 GLX::QueryServerString 00000000 03000000
+4 GLX::QueryServerString 00000000 f6200000
+4 GLX::QueryVersion 01000000 04000000
+4 QueryExtension Present
+4 GLX::GetVisualConfigs 00000000
+4 GLX::GetFBConfigs 00000000
+4 GLX::QueryServerString 00000000 02000000
+4 InternAtom _XSETTINGS_S0
+4 QueryExtension XInputExtension
+4 XInputExtension::GetExtensionVersion 0f000000 58496e70 75744578 74656e73 696f6e00
+4 XInputExtension::XIQueryVersion 02000400
+4 XInputExtension::XIQueryDevice 00000000
+4 InternAtom libinput%20Tapping%20Enabled
+4 InternAtom Abs%20X
+4 InternAtom Abs%20Y
+4 InternAtom Abs%20Pressure
+4 InternAtom Abs%20Tilt%20X
+4 InternAtom Abs%20Tilt%20Y
+4 InternAtom Abs%20Wheel
+4 InternAtom/1 Rel%20X
+4 InternAtom/1 Rel%20Y
+4 InternAtom/1 Device%20Product%20ID
+4 QueryExtension XFIXES
+4 XFIXES::QueryVersion 06000000 00000000
+4 QueryExtension Composite
+4 Composite::QueryVersion 00000000 04000000
+4 QueryExtension DAMAGE
+4 DAMAGE::QueryVersion 01000000 01000000
+4 QueryExtension SHAPE
+4 SHAPE::QueryVersion
+4 XKEYBOARD::PerClientFlags 00010000 01000000 01000000 00000000 00000000 00000000
+4 QueryExtension SYNC
+4 SYNC::Initialize 03010000
+2 XKEYBOARD::GetMap 00014700 00000000 00000000 00000000 00000000 00000000
+2 XKEYBOARD::GetNames 03000000 00180000
+2 InternAtom Meta
+2 InternAtom Super
+2 InternAtom Hyper
+2 XKEYBOARD::GetMap 00010700 00000000 00000000 00000000 00000000 00000000
+2 InternAtom CLIPBOARD
+4 QueryExtension RENDER
+4 RENDER::QueryVersion 00000000 0b000000
+4 RENDER::QueryPictFormats
+4 InternAtom _NET_SUPPORTING_WM_CHECK
+4 GetProperty _NET_SUPPORTING_WM_CHECK 33 0 4294967295
+4 InternAtom/1 _NET_WORKAREA
+2 InternAtom _MOTIF_WM_HINTS
+3 InternAtom _NET_WM_OPAQUE_REGION
+2 InternAtom _GTK_APPLICATION_ID
+2 InternAtom _GTK_UNIQUE_BUS_NAME
+2 InternAtom _GTK_APPLICATION_OBJECT_PATH
+2 InternAtom _GTK_WINDOW_OBJECT_PATH
+2 InternAtom _GTK_APP_MENU_OBJECT_PATH
+2 InternAtom _GTK_MENUBAR_OBJECT_PATH
+4 InternAtom WM_STATE
+4 InternAtom XdndAware
+4 InternAtom XdndProxy
+4 InternAtom _GTK_THEME_VARIANT
+4 InternAtom _GTK_HIDE_TITLEBAR_WHEN_MAXIMIZED
+4 InternAtom _GTK_EDGE_CONSTRAINTS
+end
