@@ -157,7 +157,9 @@ impl Arguments {
         }
         let is_unreachable = proxy.is_unreachable();
         let report = proxy.finish()?;
-        if let Some((file, mut profile)) = profile {
+        if let Some((file, _)) = profile.as_ref().filter(|_| report.questions.is_empty()) {
+            note(&format!("the program asked the X server nothing; {} is unchanged", file.display()));
+        } else if let Some((file, mut profile)) = profile {
             profile.merge(&report.questions.for_others());
             let written = output::write(file, 0o644, profile.write().as_bytes());
             written.with_context(|| format!("cannot write {}", file.display()))?;
