@@ -61,6 +61,7 @@ programs gtk-demo gpicview
 2 SYNC::Initialize 03010000
 2 QueryExtension XInputExtension
 2 XInputExtension::GetExtensionVersion 0f000000 58496e70 75744578 74656e73 696f6e00
+2 XInputExtension::GetExtensionVersion 0f000000 58496e70 75744578 74656e73 696f6e00
 2 QueryExtension RENDER
 2 RENDER::QueryVersion 00000000 0b000000
 2 RENDER::QueryPictFormats

@@ -71,6 +71,7 @@ programs gtk3-demo gtk3-widget-factory zenity xfce4-terminal
 4 InternAtom _XSETTINGS_S0
 4 QueryExtension XInputExtension
 4 XInputExtension::GetExtensionVersion 0f000000 58496e70 75744578 74656e73 696f6e00
+4 XInputExtension::GetExtensionVersion 0f000000 58496e70 75744578 74656e73 696f6e00
 4 XInputExtension::XIQueryVersion 02000400
 4 XInputExtension::XIQueryDevice 00000000
 4 InternAtom libinput%20Tapping%20Enabled

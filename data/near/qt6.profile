@@ -165,6 +165,7 @@ programs assistant qt6ct
 2 RENDER::QueryVersion 00000000 0b000000
 2 XInputExtension::XIQueryVersion 02000400
 2 SHAPE::QueryVersion
+2 XKEYBOARD::UseExtension 01000000
 2 GetProperty _NET_WORKAREA 6 0 1024
 2 GetProperty 23 31 0 8192
 2 GetProperty _NET_SUPPORTING_WM_CHECK 33 0 1024
@@ -268,7 +269,9 @@ programs assistant qt6ct
 2 InternAtom/1 Group%202
 2 InternAtom/1 Mouse%20Keys
 2 InternAtom/1 English%20(US)
+1 RENDER::QueryVersion 00000000 0b000000
 1 RENDER::QueryPictFormats
+1 XFIXES::QueryVersion 06000000 00000000
 1 XInputExtension::XIQueryDevice 02000000
 1 XInputExtension::XIQueryDevice 04000000
 end

@@ -90,7 +90,9 @@ impl Questions {
             if name(entry).is_some_and(|name| row(name).class == Class::ConstantSetsState) {
                 *state = next_state(*state, &entry.request);
             }
-            lines.extend(text.filter(|text| is_valid(text) && known.insert(text.clone())).map(|text| (1, text)));
+            // The same question can be asked again in another state.
+            let is_new = |text: &String| known.insert((text.clone(), entry.state));
+            lines.extend(text.filter(|text| is_valid(text)).filter(is_new).map(|text| (1, text)));
         }
         Questions { programs: vec![escaped(program.as_bytes())], lines }
     }
@@ -133,11 +135,16 @@ impl Questions {
         self.combine(other, is_new);
     }
 
-    /// Inserts each new question behind the question that precedes it in `other`, so that the order of both is kept.
+    /// Inserts each new question behind the question that precedes it in `other`, so that the order of both is kept. A
+    /// question that was asked again is another question.
     fn combine(&mut self, other: &Questions, counts: bool) {
-        let mut at = 0;
+        let (mut at, mut seen) = (0, HashMap::<&str, usize>::new());
         for (count, line) in &other.lines {
-            match self.lines.iter().position(|(_, own)| own == line) {
+            let times = seen.entry(line).or_default();
+            let mut same = self.lines.iter().enumerate().filter(|(_, (_, own))| own == line);
+            let found = same.nth(*times).map(|(index, _)| index);
+            *times += 1;
+            match found {
                 Some(found) => {
                     self.lines[found].0 += if counts { *count } else { 0 };
                     at = found + 1;
@@ -184,8 +191,15 @@ impl Questions {
             }
             let (count, question) = line.split_once(' ').ok_or(Damaged(number))?;
             let count = count.parse().map_err(|_| Damaged(number))?;
-            let is_new = known.insert(question) && questions.lines.len() < MAX_LINES;
-            if !is_new || !is_valid(question) || count == 0 || count > questions.programs.len() {
+            let line = Line { text: question.to_owned(), is_of_all: true };
+            // A program can ask an extension the same question again after it has set another version.
+            let is_new = known.insert(question) || !line.extension().is_empty();
+            if !is_new
+                || questions.lines.len() >= MAX_LINES
+                || !is_valid(question)
+                || count == 0
+                || count > questions.programs.len()
+            {
                 return Err(Damaged(number));
             }
             questions.lines.push((count, question.to_owned()));
@@ -224,7 +238,7 @@ impl Line {
         names.iter().any(|name| self.text.starts_with(name))
     }
 
-    /// Whether the question has numbers that another server would assign differently: outputs, or properties of devices.
+    /// Whether the question has numbers that another server would assign differently: outputs, properties of devices.
     fn is_of_server(&self) -> bool {
         let is_version = self.text.contains("::QueryVersion");
         let is_of_output = self.extension() == "RANDR" && !self.text.contains(" root") && !is_version;
@@ -400,8 +414,17 @@ mod tests {
         for (state, request) in [(0, &version), (next_state(0, &version), &formats), (7, &formats)] {
             memory.add("RENDER", state, request);
         }
-        let questions = Questions::of("program", &memory, &context(1), &Store::default());
-        assert_eq!(usual(&questions), ["RENDER::QueryVersion 00000000 0b000000", "RENDER::QueryPictFormats"]);
+        let versions = [(0, &version), (next_state(0, &version), &version)];
+        let twice = next_state(versions[1].0, &version);
+        versions.iter().for_each(|(state, version)| memory.add("XFIXES", *state, version));
+        memory.add("XFIXES", twice, &version);
+        let mut questions = Questions::of("program", &memory, &context(1), &Store::default());
+        let render = ["RENDER::QueryVersion 00000000 0b000000", "RENDER::QueryPictFormats"];
+        let xfixes = ["XFIXES::QueryVersion 00000000 0b000000"; 3];
+        assert_eq!(usual(&questions), [&render[..], &xfixes].concat());
+        assert_eq!(Questions::read(&questions.write()), Ok(questions.clone()));
+        questions.join(&questions.clone());
+        assert_eq!(usual(&questions), [&render[..], &xfixes].concat(), "each is the same question as before");
     }
 
     #[test]

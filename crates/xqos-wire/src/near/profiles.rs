@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! Profiles: what programs of a toolkit ask as they start, for programs that start for the first time.
 //!
-//! The files that a program has mapped show its toolkit: linked, loaded later, or used by an interpreter. A few programs
-//! have profiles of their own.
+//! The files that a program has mapped show its toolkit: linked, loaded later, or used by an interpreter. A few
+//! programs have profiles of their own.
 
 use std::fs;
 use std::path::Path;
