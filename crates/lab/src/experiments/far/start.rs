@@ -26,7 +26,7 @@ const BEGAN: &str = "began";
 const PATIENCE: Duration = Duration::from_secs(15);
 const FIRST_START_LIMIT: Duration = Duration::from_secs(60);
 /// The display that ssh forwards in all cells.
-const THROUGH_SSH: &str = "localhost:10.0";
+const THROUGH_SSH: &str = "ssh";
 
 /// Time of the start, on the clock of captures.
 pub(super) fn began_ns(site: &Site) -> Result<u64> {
