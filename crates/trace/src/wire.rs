@@ -47,7 +47,7 @@ struct Line {
     kind: String,
     connection: u32,
     seconds: f64,
-    /// Of the kinds `opened` and `joined`.
+    /// Only `opened` and `joined` have it.
     unix_ns: Option<i64>,
     client: Option<String>,
     name: Option<String>,
