@@ -51,12 +51,15 @@ bench: build
 SKIPS = $(CURDIR)/target/skips
 NOT_WITH_LIBC = $(shell awk '!/^\#/ {print "--skip", $$1}' crates/server/tests/not-with-libc)
 
+# Only the documentation of xqos-wire has examples; rustdoc would need seconds for each other crate.
+#
 # Tests of the command line and of libxqos load the release module into servers. A test that cannot run adds itself to
 # the file $(SKIPS); in CI, a skipped test is an error.
 test test-lab: export XQOS_SKIPS = $(SKIPS)
 test: build
 	: > $(SKIPS)
-	$(CARGO) test --workspace --locked
+	$(CARGO) test --workspace --locked --lib --bins --tests --examples
+	$(CARGO) test --locked --doc --package xqos-wire
 	XQOS_HOST=libc $(CARGO) test --workspace --locked --test real_servers -- $(NOT_WITH_LIBC)
 	$(MAKE) -C libxqos check
 	scripts/check-no-std
