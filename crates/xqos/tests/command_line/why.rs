@@ -69,6 +69,18 @@ fn until_named(why: &mut Why, reasons: &[&str], words: &[&str], mut stutter: imp
     });
 }
 
+/// Lets a client wait for a reply while another one holds a server grab.
+fn wait_behind_grab(holder: &RustConnection, other: &RustConnection) {
+    holder.grab_server().unwrap();
+    round_trip(holder);
+    let focus = other.get_input_focus().unwrap();
+    other.flush().unwrap();
+    sleep(Duration::from_millis(300));
+    holder.ungrab_server().unwrap();
+    round_trip(holder);
+    focus.reply().unwrap();
+}
+
 #[test]
 fn a_server_grab_is_explained_with_its_holder() {
     let (folder, server) = (Folder::new("why-grab"), Server::served(&[]));
@@ -76,14 +88,7 @@ fn a_server_grab_is_explained_with_its_holder() {
     let mut why = Why::start(&server, &folder, &["--limit", "10ms", "--every", "1h"]);
     let kill = format!("kill {}", std::process::id());
     until_named(&mut why, &["The reason is a server grab"], &["held it for", "What to do", &kill], || {
-        holder.grab_server().unwrap();
-        round_trip(&holder);
-        let focus = other.get_input_focus().unwrap();
-        other.flush().unwrap();
-        sleep(Duration::from_millis(300));
-        holder.ungrab_server().unwrap();
-        round_trip(&holder);
-        focus.reply().unwrap();
+        wait_behind_grab(&holder, &other);
     });
 }
 
@@ -136,14 +141,7 @@ fn a_long_wait_makes_a_folder_by_itself() {
     let (folder, server) = (Folder::new("why-itself"), Server::served(&[]));
     let (holder, other) = (connect(&server), connect(&server));
     let mut why = Why::start(&server, &folder, &["--limit", "100ms", "--every", "1s"]);
-    holder.grab_server().unwrap();
-    round_trip(&holder);
-    let focus = other.get_input_focus().unwrap();
-    other.flush().unwrap();
-    sleep(Duration::from_millis(300));
-    holder.ungrab_server().unwrap();
-    round_trip(&holder);
-    focus.reply().unwrap();
+    wait_behind_grab(&holder, &other);
     assert!(why.next().contains(" waited "));
 }
 
