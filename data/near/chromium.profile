@@ -12,6 +12,7 @@ programs chromium
 1 QueryExtension XFIXES
 1 QueryExtension XInputExtension
 1 XInputExtension::GetExtensionVersion 0f000000 58496e70 75744578 74656e73 696f6e00
+1 XInputExtension::GetExtensionVersion 0f000000 58496e70 75744578 74656e73 696f6e00
 1 QueryExtension XKEYBOARD
 1 QueryExtension XTEST
 1 BIG-REQUESTS::Enable
@@ -228,8 +229,8 @@ programs chromium
 1 RANDR::GetMonitors root 00000000
 1 GetProperty _NET_WORKAREA 0 0 4
 1 GetProperty _ICC_PROFILE 0 0 1048576
-1 GetProperty GDK_VISUALS 19 0 2
-1 InternAtom _XSETTINGS_S0
 1 GetProperty _SCREENSAVER_STATUS 0 0 4294967295
 1 GLX::GetVisualConfigs 00000000
+1 GetProperty GDK_VISUALS 19 0 2
+1 InternAtom _XSETTINGS_S0
 end

@@ -66,6 +66,7 @@ programs gtk3-demo gtk3-widget-factory zenity xfce4-terminal
 4 GLX::QueryVersion 01000000 04000000
 4 QueryExtension Present
 4 GLX::GetVisualConfigs 00000000
+4 GLX::QueryServerString 00000000 03000000
 4 GLX::GetFBConfigs 00000000
 4 GLX::QueryServerString 00000000 02000000
 4 InternAtom _XSETTINGS_S0

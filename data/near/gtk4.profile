@@ -85,10 +85,12 @@ programs gtk4-demo gtk4-widget-factory
 2 GLX::QueryServerString 00000000 f6200000
 2 GLX::QueryVersion 01000000 04000000
 2 GLX::GetVisualConfigs 00000000
+2 GLX::QueryServerString 00000000 03000000
 2 GLX::GetFBConfigs 00000000
 2 GLX::QueryServerString 00000000 02000000
 2 InternAtom _XSETTINGS_S0
 2 QueryExtension XInputExtension
+2 XInputExtension::GetExtensionVersion 0f000000 58496e70 75744578 74656e73 696f6e00
 2 XInputExtension::GetExtensionVersion 0f000000 58496e70 75744578 74656e73 696f6e00
 2 XInputExtension::XIQueryVersion 02000400
 2 XInputExtension::XIQueryDevice 00000000
@@ -112,11 +114,11 @@ programs gtk4-demo gtk4-widget-factory
 2 DAMAGE::QueryVersion 01000000 01000000
 2 InternAtom CLIPBOARD
 2 InternAtom TARGETS
-1 InternAtom GDK_SELECTION_0x55ae4aa590b0
-1 InternAtom GDK_SELECTION_0x55ad08dbc8b0
+1 InternAtom GDK_SELECTION_0x559a8f2220b0
+1 InternAtom GDK_SELECTION_0x558e717688b0
 2 InternAtom PRIMARY
-1 InternAtom GDK_SELECTION_0x55ae4aa59160
-1 InternAtom GDK_SELECTION_0x55ad08dbc960
+1 InternAtom GDK_SELECTION_0x559a8f222160
+1 InternAtom GDK_SELECTION_0x558e71768960
 2 InternAtom AT_SPI_BUS
 2 GetProperty AT_SPI_BUS 31 0 8192
 2 XKEYBOARD::GetMap 00014700 00000000 00000000 00000000 00000000 00000000

@@ -43,6 +43,7 @@ programs java
 1 QueryExtension DOUBLE-BUFFER
 1 QueryExtension XInputExtension
 1 XInputExtension::GetExtensionVersion 0f000000 58496e70 75744578 74656e73 696f6e00
+1 XInputExtension::GetExtensionVersion 0f000000 58496e70 75744578 74656e73 696f6e00
 1 InternAtom _XSETTINGS_SETTINGS
 1 InternAtom MANAGER
 1 InternAtom _XSETTINGS_S0

@@ -173,110 +173,111 @@ programs speedcrunch featherpad
 2 OpenFont cursor
 2 XInputExtension::XIQueryDevice 00000000
 2 GetProperty _NET_SUPPORTED 4 0 1024
-1 XKEYBOARD::GetDeviceInfo 00010000 00000000 00000000
-1 XKEYBOARD::GetNames 00010000 00080000
-1 InternAtom/1 NumLock
-1 InternAtom/1 Alt
-1 InternAtom/1 LevelThree
-1 InternAtom/1 LAlt
-1 InternAtom/1 RAlt
-1 InternAtom/1 RControl
-1 InternAtom/1 LControl
-1 InternAtom/1 ScrollLock
-1 InternAtom/1 LevelFive
-1 InternAtom/1 AltGr
-1 InternAtom/1 Meta
-1 InternAtom/1 Super
-1 InternAtom/1 Hyper
-1 XKEYBOARD::GetMap 00014000 00000000 00000000 00000000 00000000 00000000
-1 XKEYBOARD::GetMap 0300df00 00000000 00000000 00000000 00000000 00000000
-1 XKEYBOARD::GetIndicatorMap 03000000 ffffffff
-1 XKEYBOARD::GetCompatMap 03000001 00000000
-1 XKEYBOARD::GetNames 03000000 f51f0000
-1 XKEYBOARD::GetControls 03000000
-1 InternAtom/1 evdev+aliases(qwerty)
-1 InternAtom/1 pc+us+inet(evdev)
-1 InternAtom/1 complete
-1 InternAtom/1 ONE_LEVEL
-1 InternAtom/1 Any
-1 InternAtom/1 TWO_LEVEL
-1 InternAtom/1 Base
-1 InternAtom/1 Shift
-1 InternAtom/1 ALPHABETIC
-1 InternAtom/1 Caps
-1 InternAtom/1 KEYPAD
-1 InternAtom/1 Number
-1 InternAtom/1 SHIFT+ALT
-1 InternAtom/1 Shift+Alt
-1 InternAtom/1 PC_SUPER_LEVEL2
-1 InternAtom/1 PC_CONTROL_LEVEL2
-1 InternAtom/1 Control
-1 InternAtom/1 PC_LCONTROL_LEVEL2
-1 InternAtom/1 PC_RCONTROL_LEVEL2
-1 InternAtom/1 PC_ALT_LEVEL2
-1 InternAtom/1 PC_LALT_LEVEL2
-1 InternAtom/1 PC_RALT_LEVEL2
-1 InternAtom/1 CTRL+ALT
-1 InternAtom/1 Alt%20Base
-1 InternAtom/1 Shift%20Alt
-1 InternAtom/1 Ctrl+Alt
-1 InternAtom/1 LOCAL_EIGHT_LEVEL
-1 InternAtom/1 Level3
-1 InternAtom/1 Shift%20Level3
-1 InternAtom/1 Ctrl
-1 InternAtom/1 Shift%20Ctrl
-1 InternAtom/1 Level3%20Ctrl
-1 InternAtom/1 Shift%20Level3%20Ctrl
-1 InternAtom/1 THREE_LEVEL
-1 InternAtom/1 EIGHT_LEVEL
-1 InternAtom/1 X
-1 InternAtom/1 X%20Shift
-1 InternAtom/1 X%20Alt%20Base
-1 InternAtom/1 X%20Shift%20Alt
-1 InternAtom/1 EIGHT_LEVEL_ALPHABETIC
-1 InternAtom/1 EIGHT_LEVEL_LEVEL_FIVE_LOCK
-1 InternAtom/1 EIGHT_LEVEL_ALPHABETIC_LEVEL_FIVE_LOCK
-1 InternAtom/1 EIGHT_LEVEL_SEMIALPHABETIC
-1 InternAtom/1 FOUR_LEVEL
-1 InternAtom/1 FOUR_LEVEL_ALPHABETIC
-1 InternAtom/1 FOUR_LEVEL_SEMIALPHABETIC
-1 InternAtom/1 FOUR_LEVEL_MIXED_KEYPAD
-1 InternAtom/1 FOUR_LEVEL_X
-1 InternAtom/1 SEPARATE_CAPS_AND_SHIFT_ALPHABETIC
-1 InternAtom/1 AltGr%20Base
-1 InternAtom/1 Shift%20AltGr
-1 InternAtom/1 FOUR_LEVEL_PLUS_LOCK
-1 InternAtom/1 Lock
-1 InternAtom/1 FOUR_LEVEL_KEYPAD
-1 InternAtom/1 Alt%20Number
-1 InternAtom/1 Caps%20Lock
-1 InternAtom/1 Num%20Lock
-1 InternAtom/1 Scroll%20Lock
-1 InternAtom/1 Compose
-1 InternAtom/1 Kana
-1 InternAtom/1 Sleep
-1 InternAtom/1 Suspend
-1 InternAtom/1 Mute
-1 InternAtom/1 Misc
-1 InternAtom/1 Mail
-1 InternAtom/1 Charging
-1 InternAtom/1 Shift%20Lock
-1 InternAtom/1 Group%202
-1 InternAtom/1 Mouse%20Keys
-1 InternAtom/1 English%20(US)
+2 XKEYBOARD::GetDeviceInfo 00010000 00000000 00000000
+2 XKEYBOARD::GetNames 00010000 00080000
+2 InternAtom/1 NumLock
+2 InternAtom/1 Alt
+2 InternAtom/1 LevelThree
+2 InternAtom/1 LAlt
+2 InternAtom/1 RAlt
+2 InternAtom/1 RControl
+2 InternAtom/1 LControl
+2 InternAtom/1 ScrollLock
+2 InternAtom/1 LevelFive
+2 InternAtom/1 AltGr
+2 InternAtom/1 Meta
+2 InternAtom/1 Super
+2 InternAtom/1 Hyper
+2 XKEYBOARD::GetMap 00014000 00000000 00000000 00000000 00000000 00000000
+2 XKEYBOARD::GetMap 0300df00 00000000 00000000 00000000 00000000 00000000
+2 XKEYBOARD::GetIndicatorMap 03000000 ffffffff
+2 XKEYBOARD::GetCompatMap 03000001 00000000
+2 XKEYBOARD::GetNames 03000000 f51f0000
+2 XKEYBOARD::GetControls 03000000
+2 InternAtom/1 evdev+aliases(qwerty)
+2 InternAtom/1 pc+us+inet(evdev)
+2 InternAtom/1 complete
+2 InternAtom/1 ONE_LEVEL
+2 InternAtom/1 Any
+2 InternAtom/1 TWO_LEVEL
+2 InternAtom/1 Base
+2 InternAtom/1 Shift
+2 InternAtom/1 ALPHABETIC
+2 InternAtom/1 Caps
+2 InternAtom/1 KEYPAD
+2 InternAtom/1 Number
+2 InternAtom/1 SHIFT+ALT
+2 InternAtom/1 Shift+Alt
+2 InternAtom/1 PC_SUPER_LEVEL2
+2 InternAtom/1 PC_CONTROL_LEVEL2
+2 InternAtom/1 Control
+2 InternAtom/1 PC_LCONTROL_LEVEL2
+2 InternAtom/1 PC_RCONTROL_LEVEL2
+2 InternAtom/1 PC_ALT_LEVEL2
+2 InternAtom/1 PC_LALT_LEVEL2
+2 InternAtom/1 PC_RALT_LEVEL2
+2 InternAtom/1 CTRL+ALT
+2 InternAtom/1 Alt%20Base
+2 InternAtom/1 Shift%20Alt
+2 InternAtom/1 Ctrl+Alt
+2 InternAtom/1 LOCAL_EIGHT_LEVEL
+2 InternAtom/1 Level3
+2 InternAtom/1 Shift%20Level3
+2 InternAtom/1 Ctrl
+2 InternAtom/1 Shift%20Ctrl
+2 InternAtom/1 Level3%20Ctrl
+2 InternAtom/1 Shift%20Level3%20Ctrl
+2 InternAtom/1 THREE_LEVEL
+2 InternAtom/1 EIGHT_LEVEL
+2 InternAtom/1 X
+2 InternAtom/1 X%20Shift
+2 InternAtom/1 X%20Alt%20Base
+2 InternAtom/1 X%20Shift%20Alt
+2 InternAtom/1 EIGHT_LEVEL_ALPHABETIC
+2 InternAtom/1 EIGHT_LEVEL_LEVEL_FIVE_LOCK
+2 InternAtom/1 EIGHT_LEVEL_ALPHABETIC_LEVEL_FIVE_LOCK
+2 InternAtom/1 EIGHT_LEVEL_SEMIALPHABETIC
+2 InternAtom/1 FOUR_LEVEL
+2 InternAtom/1 FOUR_LEVEL_ALPHABETIC
+2 InternAtom/1 FOUR_LEVEL_SEMIALPHABETIC
+2 InternAtom/1 FOUR_LEVEL_MIXED_KEYPAD
+2 InternAtom/1 FOUR_LEVEL_X
+2 InternAtom/1 SEPARATE_CAPS_AND_SHIFT_ALPHABETIC
+2 InternAtom/1 AltGr%20Base
+2 InternAtom/1 Shift%20AltGr
+2 InternAtom/1 FOUR_LEVEL_PLUS_LOCK
+2 InternAtom/1 Lock
+2 InternAtom/1 FOUR_LEVEL_KEYPAD
+2 InternAtom/1 Alt%20Number
+2 InternAtom/1 Caps%20Lock
+2 InternAtom/1 Num%20Lock
+2 InternAtom/1 Scroll%20Lock
+2 InternAtom/1 Compose
+2 InternAtom/1 Kana
+2 InternAtom/1 Sleep
+2 InternAtom/1 Suspend
+2 InternAtom/1 Mute
+2 InternAtom/1 Misc
+2 InternAtom/1 Mail
+2 InternAtom/1 Charging
+2 InternAtom/1 Shift%20Lock
+2 InternAtom/1 Group%202
+2 InternAtom/1 Mouse%20Keys
+2 InternAtom/1 English%20(US)
 1 InternAtom/1 _NET_CURRENT_DESKTOP
 1 GetProperty 0 0 0 4294967295
-1 QueryExtension GLX
-1 GLX::QueryVersion 01000000 04000000
-1 GLX::QueryServerString 00000000 03000000
-1 GLX::QueryServerString 00000000 f6200000
-1 GLX::QueryVersion 01000000 04000000
-1 QueryExtension Present
-1 GLX::GetVisualConfigs 00000000
-1 GLX::QueryServerString 00000000 03000000
-1 GLX::GetFBConfigs 00000000
+2 QueryExtension GLX
+2 GLX::QueryVersion 01000000 04000000
+2 GLX::QueryServerString 00000000 03000000
+2 GLX::QueryServerString 00000000 f6200000
+2 GLX::QueryVersion 01000000 04000000
+2 QueryExtension Present
+2 GLX::GetVisualConfigs 00000000
+2 GLX::QueryServerString 00000000 03000000
+2 GLX::GetFBConfigs 00000000
 1 InternAtom _NET_WM_STATE_SHADED
-1 RENDER::QueryVersion 00000000 0b000000
-1 RENDER::QueryPictFormats
-1 XFIXES::QueryVersion 06000000 00000000
+2 RENDER::QueryVersion 00000000 0b000000
+2 RENDER::QueryPictFormats
+2 XFIXES::QueryVersion 06000000 00000000
+1 XInputExtension::XIQueryDevice 04000000
 end
