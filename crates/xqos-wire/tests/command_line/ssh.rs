@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Tests `xqos ssh` with an sshd on the loopback interface that has the test's own keys and settings.
 
+mod large_replies;
 mod sessions;
 mod settings;
 
