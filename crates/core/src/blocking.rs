@@ -8,8 +8,7 @@
 //! alone, even on a server with long requests.
 
 use crate::Time;
-use crate::word_reader::WordReader;
-use alloc::vec::Vec;
+use crate::words::Words;
 
 /// Half of the window is 30 s, so an observation is forgotten after 30 to 60 s.
 const HALF_WINDOW_NS: u64 = 30_000_000_000;
@@ -34,13 +33,9 @@ impl Blocking {
         seen.current_ns.max(seen.previous_ns)
     }
 
-    pub(crate) fn save(&self, out: &mut Vec<u64>) {
-        out.extend([self.current_ns, self.previous_ns, self.half_began.0]);
-    }
-
-    pub(crate) fn load(&mut self, words: &mut WordReader) -> Option<()> {
-        *self = Blocking { current_ns: words.ns()?, previous_ns: words.ns()?, half_began: Time(words.ns()?) };
-        Some(())
+    pub(crate) fn carry(self, words: &mut Words<'_>) -> Option<Blocking> {
+        let (current_ns, previous_ns) = (words.ns(self.current_ns)?, words.ns(self.previous_ns)?);
+        Some(Blocking { current_ns, previous_ns, half_began: words.time(self.half_began)? })
     }
 
     fn roll(&mut self, now: Time) {

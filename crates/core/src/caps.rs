@@ -11,13 +11,14 @@
 //! half of each period's budget, so the other half always remains for the clients that the cap can hold back. Otherwise
 //! a reservation larger than the cap would lock these clients out, and its overrun would keep growing.
 
+use crate::words::Words;
 use crate::{GroupId, Reservation, ReservationKind, ReservationState, Time};
 use alloc::vec::Vec;
 
 /// Long enough that a small cap covers a useful slice, short enough that a capped program still appears responsive.
 pub const CAP_PERIOD_NS: u64 = 100_000_000;
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Cap {
     pub(crate) group: GroupId,
     pub(crate) ppm: u32,
@@ -26,7 +27,7 @@ pub(crate) struct Cap {
 
 /// The caps of all groups; usually there are none.
 #[derive(Debug, Default)]
-pub(crate) struct Caps(Vec<Cap>);
+pub(crate) struct Caps(pub(crate) Vec<Cap>);
 
 impl Cap {
     pub(crate) fn new(group: GroupId, ppm: u32, now: Time) -> Cap {
@@ -34,19 +35,20 @@ impl Cap {
         let reservation = Reservation { budget_ns, period_ns: CAP_PERIOD_NS, kind: ReservationKind::Hard };
         Cap { group, ppm, state: ReservationState::new(reservation, now) }
     }
+
+    pub(crate) fn carry(self, words: &mut Words<'_>) -> Option<Cap> {
+        let (group, ppm) = (words.group(self.group)?, words.below(1_000_001, self.ppm.into())? as u32);
+        let fresh = Cap::new(group, ppm, Time(0));
+        let left_ns = words.signed(self.state.budget_left_ns)?.min(fresh.state.budget_left_ns);
+        let deadline = words.time(self.state.deadline)?;
+        let state = ReservationState::restored(fresh.state.reservation, left_ns, deadline, Time(0));
+        Some(Cap { state, ..fresh })
+    }
 }
 
 impl Caps {
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
-    }
-
-    pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = &Cap> {
-        self.0.iter()
-    }
-
-    pub(crate) fn is_on(&self, group: GroupId) -> bool {
-        self.find(group).is_some()
     }
 
     /// Sets the cap of a group; 0 removes it.
@@ -57,8 +59,9 @@ impl Caps {
         }
     }
 
-    pub(crate) fn push(&mut self, cap: Cap) {
-        self.0.push(cap);
+    /// The cap of a group; 0: none.
+    pub(crate) fn ppm(&self, group: GroupId) -> u32 {
+        self.find(group).map_or(0, |cap| cap.ppm)
     }
 
     pub(crate) fn is_used_up(&self, group: GroupId) -> bool {

@@ -65,7 +65,7 @@ mod supply;
 mod time;
 mod usage;
 mod waiting;
-mod word_reader;
+mod words;
 
 pub use admission::{Admission, Holder, Term};
 pub use caps::CAP_PERIOD_NS;

@@ -19,6 +19,7 @@
 //! - Only requests are held back, never input. A client that has a reservation, holds the server grab, or is itself
 //!   exposing is not held.
 
+use crate::words::Words;
 use crate::{ClientId, Time};
 
 /// The limit while pacing is off, when exposing clients are only marked.
@@ -58,7 +59,7 @@ impl Pacing {
 }
 
 /// An Expose that has not been answered yet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Mark {
     pub until: Time,
     /// The client that waits for the answer, and the beginning of its hold, which distinguishes it from a later hold.
@@ -75,13 +76,28 @@ impl Mark {
     pub fn is_mid_redraw(&self, limit_ns: u64, now: Time) -> bool {
         !self.redraw_ended && now < self.until.after(limit_ns)
     }
+
+    pub fn carry(self, words: &mut Words<'_>) -> Option<Mark> {
+        let (holder, since) = self.holds.unzip();
+        let (until, holder) = (words.time(self.until)?, words.client(holder)?);
+        let since = words.time(since.unwrap_or_default())?;
+        let (mid_redraw, redraw_ended) = (words.flag(self.mid_redraw)?, words.flag(self.redraw_ended)?);
+        Some(Mark { until, holds: holder.map(|client| (client, since)), mid_redraw, redraw_ended })
+    }
 }
 
 /// The hold of a client that waits for other clients' answers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Hold {
     pub since: Time,
     pub until: Time,
     /// Number of clients that have not answered.
     pub awaited: u32,
+}
+
+impl Hold {
+    pub fn carry(self, words: &mut Words<'_>) -> Option<Hold> {
+        let (since, until) = (words.time(self.since)?, words.time(self.until)?);
+        Some(Hold { since, until, awaited: words.u32(self.awaited)? })
+    }
 }

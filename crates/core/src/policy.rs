@@ -14,10 +14,9 @@ mod stock;
 
 pub(crate) use fair::{CREDIT_NS, price};
 
-use crate::word_reader::WordReader;
+use crate::words::Words;
 use crate::{ClientId, GroupId, Parameters, Time};
 use alloc::boxed::Box;
-use alloc::vec::Vec;
 use core::fmt::Debug;
 
 named! {
@@ -189,19 +188,14 @@ pub(crate) trait Policy: Debug + Send {
         Defence::default()
     }
 
-    /// Saves the state of the policy and of all connected clients.
-    fn save(&self, _clients: &[ClientId], _out: &mut Vec<u64>) {}
-
-    /// Restores the state, after all clients have joined; `None` if the words are not a valid state.
-    fn load(&mut self, _clients: &[ClientId], _words: &mut WordReader) -> Option<()> {
+    /// Writes or restores the state of the policy and of all connected clients, which have joined; `None` if the words
+    /// are not a valid state.
+    fn carry(&mut self, _clients: &[ClientId], _words: &mut Words<'_>) -> Option<()> {
         Some(())
     }
 
-    /// Saves the state of groups. It is restored once the clients are in their groups.
-    fn save_groups(&self, _clients: &[ClientId], _out: &mut Vec<u64>) {}
-
-    /// Restores the state of groups.
-    fn load_groups(&mut self, _clients: &[ClientId], _words: &mut WordReader) -> Option<()> {
+    /// Writes or restores the state of groups, once the clients are in their groups.
+    fn carry_groups(&mut self, _clients: &[ClientId], _words: &mut Words<'_>) -> Option<()> {
         Some(())
     }
 }

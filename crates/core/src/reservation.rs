@@ -19,6 +19,7 @@
 //! Without this limit, a client that used an idle server for an hour under the paper's rule would be held back for an
 //! hour when it changes to hard.
 
+use crate::words::Words;
 use crate::{Time, admission};
 
 named! {
@@ -60,7 +61,7 @@ impl From<bool> for ReservationKind {
 }
 
 /// The terms of a reservation: 0 < `budget_ns` <= `period_ns`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reservation {
     /// Q.
     pub budget_ns: u64,
@@ -78,7 +79,7 @@ impl Reservation {
 }
 
 /// The current state of a reservation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReservationState {
     /// The terms of the reservation.
     pub reservation: Reservation,
@@ -135,9 +136,16 @@ impl ReservationState {
         ReservationState { reservation, budget_left_ns, deadline, depleted: budget_left_ns <= 0, missed }
     }
 
-    /// The last deadline counted as missed.
-    pub(crate) fn last_missed(&self) -> Time {
-        self.missed
+    pub(crate) fn carry(self, words: &mut Words<'_>) -> Option<ReservationState> {
+        let Reservation { budget_ns, period_ns, kind } = self.reservation;
+        let (budget_ns, period_ns) = (words.ns(budget_ns)?.max(1), words.ns(period_ns)?.max(1));
+        let kind = ReservationKind::from_code(words.below(1 << 8, kind.code().into())? as u8)?;
+        let reservation = Reservation { budget_ns, period_ns, kind };
+        let left_ns = words.signed(self.budget_left_ns)?;
+        let state =
+            ReservationState::restored(reservation, left_ns, words.time(self.deadline)?, words.time(self.missed)?);
+        let is_valid = budget_ns <= period_ns && left_ns <= budget_ns as i64;
+        Some(state).filter(|_| is_valid || !words.is_reading())
     }
 
     /// The client was idle and became ready.

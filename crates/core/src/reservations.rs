@@ -72,7 +72,7 @@ pub(crate) struct Reservations {
     to_watch: Heap<(Time, Holder)>,
     depleted: Heap<Time>,
     /// Ended reservations whose use still counts against the next one of the same holder.
-    past: Vec<(Holder, ReservationState)>,
+    pub(crate) past: Vec<(Holder, ReservationState)>,
 }
 
 impl Reservations {

@@ -12,7 +12,7 @@
 //! comparing numbers, without copying it.
 
 use super::{Allowance, Facts, Key, Policy, PolicyKind, Served};
-use crate::word_reader::WordReader;
+use crate::words::Words;
 use crate::{ClientId, Time};
 use alloc::vec::Vec;
 
@@ -96,22 +96,13 @@ impl Policy for Classic {
         }
     }
 
-    fn save(&self, clients: &[ClientId], out: &mut Vec<u64>) {
-        out.push(self.current_pass);
-        for Place { pass, round, turn_requests, pass_bytes, .. } in
-            clients.iter().map(|client| self.places[client.slot()])
-        {
-            out.extend([pass, u64::from(round), u64::from(turn_requests), pass_bytes]);
-        }
-    }
-
-    fn load(&mut self, clients: &[ClientId], words: &mut WordReader) -> Option<()> {
-        self.current_pass = words.ns()?;
+    fn carry(&mut self, clients: &[ClientId], words: &mut Words<'_>) -> Option<()> {
+        self.current_pass = words.ns(self.current_pass)?;
         for &client in clients {
             let place = self.place(client);
-            (place.pass, place.round) = (words.ns()?, words.u32()?);
-            place.turn_requests = words.below(REQUESTS_PER_TURN.into())? as u32;
-            place.pass_bytes = words.below(BUFFER_BYTES)?;
+            (place.pass, place.round) = (words.ns(place.pass)?, words.u32(place.round)?);
+            place.turn_requests = words.below(REQUESTS_PER_TURN.into(), place.turn_requests.into())? as u32;
+            place.pass_bytes = words.below(BUFFER_BYTES, place.pass_bytes)?;
         }
         Some(())
     }

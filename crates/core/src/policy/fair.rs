@@ -25,7 +25,7 @@
 
 use super::accounts::{Account, Accounts};
 use super::{Allowance, Defence, Facts, Key, Policy, PolicyKind, Served};
-use crate::word_reader::WordReader;
+use crate::words::Words;
 use crate::{ClientId, Parameters, Time};
 use alloc::vec::Vec;
 
@@ -35,7 +35,7 @@ pub(crate) const CREDIT_NS: i64 = 3_000_000;
 const MARGIN_NS: i64 = 1_000_000;
 
 /// The virtual clock of the clients of one SYNC priority.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Clock {
     sync_priority: i32,
     now: i64,
@@ -202,43 +202,26 @@ impl Policy for Fair {
         Defence { key: group.paid, growth: 10_000 / group.weight.max(1), margin: MARGIN_NS }
     }
 
-    fn save(&self, clients: &[ClientId], out: &mut Vec<u64>) {
-        out.push(self.clocks.len() as u64);
-        for clock in &self.clocks {
-            out.extend([i64::from(clock.sync_priority) as u64, clock.now as u64]);
-        }
-        for &client in clients {
-            let Account { noticed, rested_us, .. } = self.accounts.account(client);
-            out.extend([self.accounts.group(client).paid as u64, u64::from(noticed), u64::from(rested_us)]);
-        }
-    }
-
-    fn load(&mut self, clients: &[ClientId], words: &mut WordReader) -> Option<()> {
-        self.clocks.clear();
-        for _ in 0..words.below(ClientId::LIMIT as u64 + 1)? {
-            self.clocks.push(Clock { sync_priority: words.i32()?, now: words.signed()? });
-        }
+    fn carry(&mut self, clients: &[ClientId], words: &mut Words<'_>) -> Option<()> {
+        self.clocks = words.list(&self.clocks, ClientId::LIMIT + 1, |clock: Clock, words| {
+            Some(Clock { sync_priority: words.i32(clock.sync_priority)?, now: words.signed(clock.now)? })
+        })?;
         self.clocks.sort_by_key(|clock| clock.sync_priority);
         for &client in clients {
-            self.accounts.group_mut(client)?.paid = words.signed()?;
+            let group = self.accounts.group_mut(client)?;
+            group.paid = words.signed(group.paid)?;
             let account = self.accounts.account_mut(client)?;
-            (account.noticed, account.rested_us) = (words.flag()?, words.u32()?);
+            (account.noticed, account.rested_us) = (words.flag(account.noticed)?, words.u32(account.rested_us)?);
         }
         Some(())
     }
 
-    fn save_groups(&self, clients: &[ClientId], out: &mut Vec<u64>) {
-        for &client in clients {
-            let group = self.accounts.group(client);
-            out.extend([group.paid as u64, group.clock as u64, self.accounts.account(client).paid as u64]);
-        }
-    }
-
-    fn load_groups(&mut self, clients: &[ClientId], words: &mut WordReader) -> Option<()> {
+    fn carry_groups(&mut self, clients: &[ClientId], words: &mut Words<'_>) -> Option<()> {
         for &client in clients {
             let group = self.accounts.group_mut(client)?;
-            (group.paid, group.clock) = (words.signed()?, words.signed()?);
-            self.accounts.account_mut(client)?.paid = words.signed()?;
+            (group.paid, group.clock) = (words.signed(group.paid)?, words.signed(group.clock)?);
+            let account = self.accounts.account_mut(client)?;
+            account.paid = words.signed(account.paid)?;
         }
         Some(())
     }

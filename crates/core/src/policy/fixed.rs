@@ -6,7 +6,7 @@
 //! keeps out all clients of lower priority.
 
 use super::{Allowance, Defence, Facts, Key, Policy, PolicyKind, Served};
-use crate::word_reader::WordReader;
+use crate::words::Words;
 use crate::{ClientId, Parameters, Time};
 use alloc::vec::Vec;
 
@@ -84,18 +84,11 @@ impl Policy for Fixed {
         Defence { key: -i64::from(self.standings[client.slot()].priority), ..Defence::default() }
     }
 
-    fn save(&self, clients: &[ClientId], out: &mut Vec<u64>) {
-        out.push(self.turns);
-        for Standing { turn, used_ns, .. } in clients.iter().map(|client| self.standings[client.slot()]) {
-            out.extend([turn, used_ns]);
-        }
-    }
-
-    fn load(&mut self, clients: &[ClientId], words: &mut WordReader) -> Option<()> {
-        self.turns = words.ns()?;
+    fn carry(&mut self, clients: &[ClientId], words: &mut Words<'_>) -> Option<()> {
+        self.turns = words.ns(self.turns)?;
         for &client in clients {
             let standing = &mut self.standings[client.slot()];
-            (standing.turn, standing.used_ns) = (words.ns()?, words.ns()?);
+            (standing.turn, standing.used_ns) = (words.ns(standing.turn)?, words.ns(standing.used_ns)?);
         }
         Some(())
     }

@@ -24,7 +24,7 @@
 //!   up to the base. So it cannot wait repeatedly for the full 20 levels.
 
 use super::{Allowance, Facts, Key, Policy, PolicyKind, Served};
-use crate::word_reader::WordReader;
+use crate::words::Words;
 use crate::{ClientId, Parameters, Time};
 use alloc::vec::Vec;
 
@@ -177,22 +177,16 @@ impl Policy for Smart {
         }
     }
 
-    fn save(&self, clients: &[ClientId], out: &mut Vec<u64>) {
-        out.extend([self.turns, self.service_clock_ns, self.slice_ns, self.alone_since.0, self.ready]);
-        out.push(self.last.map_or(0, |client| u64::from(client.0) + 1));
-        for standing in clients.iter().map(|client| self.standings[client.slot()]) {
-            out.extend([i64::from(standing.priority) as u64, standing.turn, standing.turn_over_ns, standing.used_ns]);
-        }
-    }
-
-    fn load(&mut self, clients: &[ClientId], words: &mut WordReader) -> Option<()> {
-        (self.turns, self.service_clock_ns) = (words.ns()?, words.ns()?);
-        (self.slice_ns, self.alone_since) = (words.ns()?, Time(words.ns()?));
-        self.ready = words.u32()?.into();
-        self.last = words.client()?.filter(|client| clients.contains(client));
+    fn carry(&mut self, clients: &[ClientId], words: &mut Words<'_>) -> Option<()> {
+        (self.turns, self.service_clock_ns) = (words.ns(self.turns)?, words.ns(self.service_clock_ns)?);
+        (self.slice_ns, self.alone_since) = (words.ns(self.slice_ns)?, words.time(self.alone_since)?);
+        self.ready = u32::try_from(words.next(self.ready)?).ok()?.into();
+        self.last = words.client(self.last)?.filter(|client| clients.contains(client));
         for &client in clients {
-            let priority = i8::try_from(words.signed()?).ok().filter(|at| (MINIMUM..=MAXIMUM).contains(at))?;
-            let (turn, turn_over_ns, used_ns) = (words.ns()?, words.ns()?, words.ns()?);
+            let Standing { priority, turn, turn_over_ns, used_ns } = *self.standing(client);
+            let priority = i8::try_from(words.signed(priority.into())?).ok();
+            let priority = priority.filter(|at| (MINIMUM..=MAXIMUM).contains(at))?;
+            let (turn, turn_over_ns, used_ns) = (words.ns(turn)?, words.ns(turn_over_ns)?, words.ns(used_ns)?);
             *self.standing(client) = Standing { priority, turn, turn_over_ns, used_ns };
         }
         Some(())

@@ -15,14 +15,6 @@ impl Reservations {
         self.shared(self.number_of(holder)?).map(|shared| &shared.state)
     }
 
-    pub(crate) fn past(&self) -> &[(Holder, ReservationState)] {
-        &self.past
-    }
-
-    pub(crate) fn add_past(&mut self, holder: Holder, state: ReservationState) {
-        self.past.push((holder, state));
-    }
-
     /// True if the client uses the reservation of its group.
     pub(crate) fn is_shared(&self, client: ClientId) -> bool {
         self.shared_by(client).is_some_and(|shared| shared.holder != Holder::Client(client))

@@ -199,7 +199,7 @@ impl Scheduler {
     fn charge_reservation(&mut self, client: ClientId, ns: u64, end: Time) {
         let Some(record) = self.client(client) else { return };
         // A cap is an upper limit, which the paper's soft rule would exceed.
-        let (weight, is_capped) = (record.facts.weight, self.caps.is_on(record.facts.group));
+        let (weight, is_capped) = (record.facts.weight, self.caps.ppm(record.facts.group) > 0);
         let paid = self.reservations.served(client, (ns, end), weight, is_capped);
         if let (Some((depleted, missed)), Some(record)) = (paid, self.client_mut(client)) {
             record.usage.depletions += u32::from(depleted);

@@ -173,7 +173,7 @@ impl Scheduler {
 
     /// The cap of a group, in millionths; 0: none.
     pub fn cap_ppm(&self, group: GroupId) -> u32 {
-        self.caps.iter().find(|cap| cap.group == group).map_or(0, |cap| cap.ppm)
+        self.caps.ppm(group)
     }
 
     /// The beginning of the current server grab.

@@ -91,6 +91,10 @@ impl TracedScheduler {
         self.scheduler.next_to_watch(now)
     }
 
+    pub fn snapshot(&mut self) -> Vec<u64> {
+        self.scheduler.snapshot()
+    }
+
     /// Records the budget for trace readers that do not compute budgets themselves.
     fn note_budget(&mut self, client: ClientId, now: Time) {
         if !self.trace.is_on() {
