@@ -10,14 +10,12 @@
 //! | [`table`] | tables that fit the terminal |
 //! | [`output`] | results on standard output, messages on standard error, files |
 //! | [`manual`] | generates man pages from the command line's definition |
-//! | [`documents`] | finds commands in documents, for tests |
 //! | [`program`] | shared parts of the main functions |
 //! | [`sibling`] | commands that are separate programs |
 //! | [`module_file`] | finds the module that X servers load |
 
 #![forbid(unsafe_code)]
 
-pub mod documents;
 pub mod manual;
 pub mod module_file;
 pub mod nearest;

@@ -114,22 +114,6 @@ pub fn in_one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Lists commands whose help has no example or is wider than 80 columns, for tests.
-pub fn faults_of_help(command: &Command) -> Vec<String> {
-    let mut faults = Vec::new();
-    for command in command.get_subcommands().filter(|command| !command.is_hide_set()) {
-        let name = command.get_name();
-        let after = command.get_after_long_help().or(command.get_after_help());
-        let after = after.map(ToString::to_string).unwrap_or_default();
-        if !after.contains("Examples:\n  xqos ") {
-            faults.push(format!("{name} has no examples"));
-        }
-        let wide = after.lines().filter(|line| line.chars().count() > 80);
-        faults.extend(wide.map(|line| format!("{name}: '{line}' is wider than a terminal")));
-    }
-    faults
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

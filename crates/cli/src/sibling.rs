@@ -4,7 +4,7 @@
 //! A program is looked up in the folder of this program, then in PATH. `xqos --help` lists the commands from the table
 //! here, but each program prints its own help, and shell completion asks each program for its options.
 
-use anyhow::{Result, anyhow};
+use anyhow::anyhow;
 use clap::builder::{PossibleValuesParser, ValueHint, ValueParser};
 use clap::{Arg, ArgAction, Command};
 use serde::{Deserialize, Serialize};
@@ -206,20 +206,6 @@ fn ask(sibling: &Sibling) -> Option<Command> {
         all.commands.into_iter().find(|command| command.name == sibling.command)?
     };
     Some(described.command())
-}
-
-/// Checks the table against a program's own description of its commands.
-pub fn check_listing(program: &str, command: &Command) -> Result<(), String> {
-    let own = SIBLINGS.iter().filter(|sibling| sibling.program == program);
-    for sibling in own {
-        let named = || command.get_subcommands().find(|known| known.get_name() == sibling.command);
-        let command = if sibling.alone { Some(command) } else { named() };
-        let about = command.and_then(|command| command.get_about()).map(ToString::to_string);
-        if about.as_deref() != Some(sibling.about) {
-            return Err(format!("{}: `xqos --help` has '{}', {program} {about:?}", sibling.command, sibling.about));
-        }
-    }
-    Ok(())
 }
 
 /// Returns true if the command was made from the table and not from the program's own description.

@@ -241,15 +241,19 @@ fn time(seconds: u32) -> String {
 }
 
 #[cfg(test)]
+#[allow(dead_code, reason = "each program's tests use some of the checks")]
+#[path = "../../cli/tests/support/checks.rs"]
+mod checks;
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use std::path::Path;
-    use xqos_cli::{documents, sibling};
 
     #[test]
     fn the_command_line_is_consistent() {
         CommandLine::command().debug_assert();
-        assert_eq!(sibling::check_listing("xqos-bench", &CommandLine::command()), Ok(()));
+        assert_eq!(checks::check_listing("xqos-bench", &CommandLine::command()), Ok(()));
     }
 
     #[test]
@@ -261,6 +265,6 @@ mod tests {
     fn every_command_in_documents_and_help_parses() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let parse = |words| CommandLine::try_parse_from(words).map(drop);
-        assert_eq!(documents::faults(&root, &CommandLine::command(), parse), [""; 0]);
+        assert_eq!(checks::faults(&root, &CommandLine::command(), parse), [""; 0]);
     }
 }

@@ -148,10 +148,14 @@ fn perform(command: &Command, display: Option<&str>) -> Result<ExitCode> {
 }
 
 #[cfg(test)]
+#[allow(dead_code, reason = "each program's tests use some of the checks")]
+#[path = "../../cli/tests/support/checks.rs"]
+mod checks;
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use std::path::Path;
-    use xqos_cli::documents;
 
     #[test]
     fn the_command_line_is_consistent() {
@@ -160,13 +164,13 @@ mod tests {
 
     #[test]
     fn every_command_has_an_example_and_fits_a_terminal() {
-        assert_eq!(program::faults_of_help(&CommandLine::command()), [""; 0]);
+        assert_eq!(checks::faults_of_help(&CommandLine::command()), [""; 0]);
     }
 
     #[test]
     fn every_command_in_documents_and_help_parses() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let parse = |words| CommandLine::try_parse_from(words).map(drop);
-        assert_eq!(documents::faults(&root, &CommandLine::command(), parse), [""; 0]);
+        assert_eq!(checks::faults(&root, &CommandLine::command(), parse), [""; 0]);
     }
 }

@@ -2,10 +2,13 @@
 //! Runs commands from README and the documents exactly as printed there. Tests in each program's `main` check that the
 //! other commands at least parse.
 
+#[allow(dead_code, reason = "each program's tests use some of the checks")]
+#[path = "../../../cli/tests/support/checks.rs"]
+mod checks;
+
 use crate::fixture::{Ended, Folder, Server, ended, xqos};
 use std::path::Path;
 use std::process::Command;
-use xqos_cli::documents;
 use xqos_cli::sibling::Call;
 
 /// The commands in order: later commands use the files of earlier commands.
@@ -35,7 +38,7 @@ fn folder(name: &str) -> Folder {
 #[track_caller]
 fn run(mut command: Command, folder: &Folder, shown: &str, edit: impl Fn(String) -> String) -> Ended {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let arguments = documents::arguments(&root, shown).unwrap_or_else(|| panic!("no document has '{shown}'"));
+    let arguments = checks::arguments(&root, shown).unwrap_or_else(|| panic!("no document has '{shown}'"));
     let words: Vec<_> = arguments.into_iter().map(|word| edit(word).into()).collect();
     let path = format!("{}:{}", folder.path.display(), std::env::var("PATH").unwrap());
     command.args(Call::of(&words).unwrap().arguments).current_dir(&folder.path);

@@ -2,10 +2,13 @@
 //! Runs commands of README and the documents exactly as written. All other commands are only parsed, by the tests in
 //! each program's `main`.
 
+#[allow(dead_code, reason = "each program's tests use some of the checks")]
+#[path = "../../../cli/tests/support/checks.rs"]
+mod checks;
+
 use crate::fixture::{Folder, Server, ended};
 use std::fs;
 use std::path::Path;
-use xqos_cli::documents;
 
 /// Commands in order: later ones use the files of earlier ones.
 const RUN: [&str; 17] = [
@@ -38,7 +41,7 @@ fn commands_of_the_documents_work() {
     let path = format!("{}:{}", folder.path.display(), std::env::var("PATH").unwrap());
     let _clients = [server.client(&["xeyes"]), server.client(&["x11perf", "-rect10", "-repeat", "100000"])];
     for shown in RUN {
-        let arguments = documents::arguments(&root, shown).unwrap_or_else(|| panic!("no document has '{shown}'"));
+        let arguments = checks::arguments(&root, shown).unwrap_or_else(|| panic!("no document has '{shown}'"));
         let mut command = server.xqos(&[]);
         ended(command.args(arguments).current_dir(&folder.path).env("PATH", &path)).with(0);
         if shown.ends_with("desk.trace") {

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT
-//! Finds the `xqos` commands in documents and help texts, so that tests can check that the program accepts each of
-//! them.
+//! Checks of a program's command line, for the tests of all programs: its help, and the `xqos` commands in documents
+//! and help texts, each of which the program must accept.
 //!
 //! | place | what counts as a command | what `parse` must accept |
 //! |---|---|---|
 //! | an indented line | the words from `xqos` on (even after `sudo`), up to two spaces or an operator | all words |
 //! | between backquotes | as in an indented line | the words present; arguments may be missing, as in `xqos reserve` |
 
-use crate::sibling::Call;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, Error};
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
+use xqos_cli::sibling::{Call, SIBLINGS};
 
 /// Markdown indents code by four spaces.
-const CODE: &str = "    ";
+pub const CODE: &str = "    ";
 /// Shell operators that end a command.
 const OPERATORS: [&str; 7] = ["&", "|", ";", ">", "<", "2>", "#"];
 
@@ -81,6 +81,36 @@ pub fn faults(root: &Path, program: &Command, parse: impl Fn(Vec<OsString>) -> R
     all.iter().filter_map(fault).collect()
 }
 
+/// Commands whose help has no example or is wider than 80 columns.
+pub fn faults_of_help(command: &Command) -> Vec<String> {
+    let mut faults = Vec::new();
+    for command in command.get_subcommands().filter(|command| !command.is_hide_set()) {
+        let name = command.get_name();
+        let after = command.get_after_long_help().or(command.get_after_help());
+        let after = after.map(ToString::to_string).unwrap_or_default();
+        if !after.contains("Examples:\n  xqos ") {
+            faults.push(format!("{name} has no examples"));
+        }
+        let wide = after.lines().filter(|line| line.chars().count() > 80);
+        faults.extend(wide.map(|line| format!("{name}: '{line}' is wider than a terminal")));
+    }
+    faults
+}
+
+/// Checks the table of commands that are separate programs against a program's own description of its commands.
+pub fn check_listing(program: &str, command: &Command) -> Result<(), String> {
+    let own = SIBLINGS.iter().filter(|sibling| sibling.program == program);
+    for sibling in own {
+        let named = || command.get_subcommands().find(|known| known.get_name() == sibling.command);
+        let command = if sibling.alone { Some(command) } else { named() };
+        let about = command.and_then(|command| command.get_about()).map(ToString::to_string);
+        if about.as_deref() != Some(sibling.about) {
+            return Err(format!("{}: `xqos --help` has '{}', {program} {about:?}", sibling.command, sibling.about));
+        }
+    }
+    Ok(())
+}
+
 /// Returns true if the only error is a missing argument or a placeholder such as FILE.
 fn is_unfinished(error: &Error) -> bool {
     let is_open = || match error.get(ContextKind::InvalidValue) {
@@ -97,7 +127,7 @@ fn is_unfinished(error: &Error) -> bool {
 }
 
 /// The commands in a text; `code` is the prefix of lines that are code.
-fn shown(name: &str, text: &str, code: &str) -> Vec<FoundCommand> {
+pub fn shown(name: &str, text: &str, code: &str) -> Vec<FoundCommand> {
     let (mut all, mut prose) = (Vec::new(), String::new());
     for line in joined(text).lines() {
         if let Some(line) = line.strip_prefix(code) {
@@ -149,42 +179,4 @@ fn words(command: &str) -> Vec<String> {
     }
     all.extend(word);
     all
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn commands_are_found_in_documents() {
-        let text = "Read `sudo xqos\ntop` and `xqos COMMAND --help`, xqos says.\n\
-                    \n    $ xqos list          who uses it; `xqos top` too\n    xqos: 3 clients\n    A=1 xqos link \\\n        --server 'Xvfb :7' -- sh &\n\
-                    \n    ~/.xinitrc (startx)   /usr/bin/xqos rules run &\n    sudo apt purge xqos\n";
-        let found: Vec<_> =
-            shown("text", text, CODE).into_iter().map(|shown| (shown.arguments.join("|"), shown.is_whole)).collect();
-        let expected = [
-            ("list", true),
-            ("link|--server|Xvfb :7|--|sh", true),
-            ("rules|run", true),
-            ("top", false),
-            ("top", false),
-        ];
-        assert_eq!(found, expected.map(|(words, is_whole)| (words.to_owned(), is_whole)));
-    }
-
-    #[test]
-    fn a_command_that_the_program_rejects_is_a_fault() {
-        let folder = std::env::temp_dir().join(format!("xqos-documents-{}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
-        fs::write(folder.join("README.md"), "`xqos top --rate`, `xqos top --fast`, `xqos near x`\n\n    xqos top\n")
-            .unwrap();
-        let command = || {
-            let rate = clap::Arg::new("rate").long("rate").required(true);
-            Command::new("xqos").subcommand(Command::new("top").arg(rate))
-        };
-        let found = faults(&folder, &command(), |words| command().try_get_matches_from(words).map(drop));
-        fs::remove_dir_all(&folder).unwrap();
-        let [whole, inline] = &found[..] else { panic!("{found:?}") };
-        assert!(whole.contains("README.md: xqos top: ") && inline.contains("xqos top --fast: "), "{found:?}");
-    }
 }
