@@ -3,6 +3,8 @@
 //!
 //! A word is suggested only if a typing mistake explains the difference, because a wrong suggestion would mislead.
 
+use strsim::osa_distance;
+
 /// Longest word that gets a suggestion, in bytes.
 const LONGEST: usize = 60;
 
@@ -12,27 +14,9 @@ pub fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     if word.len() > LONGEST {
         return None;
     }
-    let distances = known.iter().map(|known| (distance(word, known), *known));
+    let distances = known.iter().map(|known| (osa_distance(word, known), *known));
     let (distance, best) = distances.min_by_key(|(distance, _)| *distance)?;
     (distance <= 1.max(best.len() / 3)).then_some(best)
-}
-
-/// Number of characters to insert, remove, change or swap with a neighbour (optimal string alignment).
-fn distance(one: &str, other: &str) -> usize {
-    let (one, other): (Vec<char>, Vec<char>) = (one.chars().collect(), other.chars().collect());
-    let mut last_but_one = Vec::new();
-    let mut last: Vec<usize> = (0..=other.len()).collect();
-    for i in 0..one.len() {
-        let mut row = vec![i + 1];
-        for j in 0..other.len() {
-            let changed = last[j] + usize::from(one[i] != other[j]);
-            let least = changed.min(row[j] + 1).min(last[j + 1] + 1);
-            let is_swapped = i > 0 && j > 0 && one[i] == other[j - 1] && one[i - 1] == other[j];
-            row.push(if is_swapped { least.min(last_but_one[j - 1] + 1) } else { least });
-        }
-        last_but_one = std::mem::replace(&mut last, row);
-    }
-    last[other.len()]
 }
 
 #[cfg(test)]

@@ -56,7 +56,7 @@ pub fn read(text: &str, units: &Units) -> Result<u64, NumberError> {
 }
 
 /// A decimal number as an integer and the power of ten to divide it by: "0.5" is (5, 10).
-pub fn scaled(number: &str) -> Option<(u128, u128)> {
+fn scaled(number: &str) -> Option<(u128, u128)> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     let digits = format!("{whole}{fraction}");
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {

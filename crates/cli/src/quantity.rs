@@ -4,9 +4,10 @@
 //! Each quantity is parsed only here, into the integers that the extension uses. An error says what to write instead,
 //! and the program exits with status 2. Nothing is rounded: a value that cannot be represented is refused.
 
-use crate::number::{decimal, scaled};
+use crate::number::{self, NumberError, decimal};
 use crate::time;
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 use std::time::Duration;
 use xqos_core::{DEFAULT_SHARE_PPM, MAX_SHARE_PPM, ReservationKind, named};
@@ -95,16 +96,27 @@ impl FromStr for Micros {
     }
 }
 
+/// Parses one of these words, each of which stands for a number of microseconds, or a time in a range. `choice` lists
+/// what may be written.
+fn one_of(
+    words: &[(&str, u32)],
+    range: RangeInclusive<u32>,
+    choice: &'static str,
+    text: &str,
+) -> Result<Micros, String> {
+    if let Some(&(_, us)) = words.iter().find(|(word, _)| *word == text) {
+        return Ok(Micros(us));
+    }
+    let time: Micros = text.parse().map_err(|error| format!("{error}; choose {choice}"))?;
+    if range.contains(&time.0) { Ok(time) } else { Err(format!("{text} is out of range: choose {choice}")) }
+}
+
 /// Slices and timer intervals that the extension accepts, in microseconds.
-const SLICES: std::ops::RangeInclusive<u32> = 100..=1_000_000;
+const SLICES: RangeInclusive<u32> = 100..=1_000_000;
 
 /// Parses a slice or a timer interval.
 pub fn slice(text: &str) -> Result<Micros, String> {
-    let time: Micros = text.parse()?;
-    match SLICES.contains(&time.0) {
-        true => Ok(time),
-        false => Err(format!("{text} is out of range: choose from 0.1ms to 1s")),
-    }
+    one_of(&[], SLICES, "from 0.1ms to 1s", text)
 }
 
 /// A reservation: a budget of server time in each period.
@@ -147,12 +159,7 @@ impl FromStr for Reservation {
 
 /// Parses a limit from 1ms to 1s, or `off`, which is 0.
 pub fn limit(text: &str) -> Result<Micros, String> {
-    if text == "off" {
-        return Ok(Micros(0));
-    }
-    let time: Micros = text.parse().map_err(|error| format!("{error}; or write the word 'off'"))?;
-    let is_fit = (1_000..=1_000_000).contains(&time.0);
-    if is_fit { Ok(time) } else { Err(format!("{text} is out of range: choose 1ms to 1s, or 'off'")) }
+    one_of(&[("off", 0)], 1_000..=1_000_000, "1ms to 1s, or off", text)
 }
 
 /// Longest slice of a client in microseconds; 0 stands for the policy's own slice.
@@ -169,13 +176,7 @@ impl FromStr for Slice {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        if text == "none" {
-            return Ok(Slice(0));
-        }
-        match text.parse()? {
-            Micros(us @ 100..=1_000_000) => Ok(Slice(us)),
-            _ => Err(format!("a slice of {text} is out of range: write 100us to 1s, or none")),
-        }
+        one_of(&[("none", 0)], SLICES, "from 0.1ms to 1s, or none", text).map(|Micros(us)| Slice(us))
     }
 }
 
@@ -193,15 +194,10 @@ impl FromStr for Weight {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wanted = || format!("'{text}' is not a weight: write a number from 0.01 to 100, such as 2 or 0.5");
-        let (mantissa, tenth) = scaled(text.trim()).ok_or_else(wanted)?;
-        let hundredths = mantissa.checked_mul(100).ok_or_else(wanted)?;
-        if hundredths % tenth != 0 {
-            return Err(format!("{text} is finer than 0.01, the step of weights"));
-        }
-        match u32::try_from(hundredths / tenth) {
-            Ok(weight @ 1..=10_000) => Ok(Weight(weight)),
-            _ => Err(wanted()),
+        match number::read(text, &[("", 100)]) {
+            Ok(weight @ 1..=10_000) => Ok(Weight(weight as u32)),
+            Err(NumberError::TooFine) => Err(format!("{text} is finer than 0.01, the step of weights")),
+            _ => Err(format!("'{text}' is not a weight: write a number from 0.01 to 100, such as 2 or 0.5")),
         }
     }
 }
@@ -221,15 +217,10 @@ impl FromStr for Share {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wanted = || format!("'{text}' is not a share: write a number above 0 and at most 0.95, such as 0.9");
-        let (mantissa, tenth) = scaled(text.trim()).ok_or_else(wanted)?;
-        let millionths = mantissa.checked_mul(1_000_000).ok_or_else(wanted)?;
-        if millionths % tenth != 0 {
-            return Err(format!("{text} is finer than a millionth"));
-        }
-        match u32::try_from(millionths / tenth) {
-            Ok(share @ 1..=950_000) => Ok(Share(share)),
-            _ => Err(wanted()),
+        match number::read(text, &[("", 1_000_000)]) {
+            Ok(share @ 1..=950_000) => Ok(Share(share as u32)),
+            Err(NumberError::TooFine) => Err(format!("{text} is finer than a millionth")),
+            _ => Err(format!("'{text}' is not a share: write a number above 0 and at most 0.95, such as 0.9")),
         }
     }
 }
@@ -249,15 +240,7 @@ pub const DEFAULT_CUT: Micros = Micros(250);
 
 /// Parses the time after which a long request lets other clients in: `on`, `off` (0), or 0.05ms to 100ms.
 pub fn cut(text: &str) -> Result<Micros, String> {
-    match text {
-        "on" => Ok(DEFAULT_CUT),
-        "off" => Ok(Micros(0)),
-        _ => {
-            let time: Micros = text.parse().map_err(|error| format!("{error}; or write on or off"))?;
-            let is_fit = (50..=100_000).contains(&time.0);
-            if is_fit { Ok(time) } else { Err(format!("{text} is out of range: choose 0.05ms to 100ms, on, or off")) }
-        }
-    }
+    one_of(&[("on", DEFAULT_CUT.0), ("off", 0)], 50..=100_000, "0.05ms to 100ms, on, or off", text)
 }
 
 /// Identifier of a window or another resource: `0x1c00007`, or decimal.
@@ -350,7 +333,7 @@ mod tests {
             assert!(cut(text).unwrap_err().contains("choose 0.05ms to 100ms"), "{text}");
         }
         for text in ["", "0", "yes", "250"] {
-            assert!(cut(text).unwrap_err().ends_with("or write on or off"), "{text}");
+            assert!(cut(text).unwrap_err().ends_with("0.05ms to 100ms, on, or off"), "{text}");
         }
     }
 

@@ -23,7 +23,7 @@
 
 extern crate alloc;
 
-/// Declares enumerations whose variants have names.
+/// Declares enumerations whose variants have numbers and names.
 #[macro_export]
 macro_rules! named {
     ($($(#[$meta:meta])* $type:ident { $($(#[$of:meta])* $item:ident $name:literal),* $(,)? })*) => {$(
@@ -34,6 +34,16 @@ macro_rules! named {
         impl $type {
             /// All variants, in the order of their declaration.
             pub const ALL: [$type; [$($name),*].len()] = [$($type::$item),*];
+
+            /// The number of this variant.
+            pub fn code(self) -> u8 {
+                self as u8
+            }
+
+            /// The variant with this number.
+            pub fn from_code(code: u8) -> Option<$type> {
+                Self::ALL.get(usize::from(code)).copied()
+            }
 
             /// The name of this variant.
             pub fn name(self) -> &'static str {

@@ -41,16 +41,6 @@ named! {
 }
 
 impl PolicyKind {
-    /// The code in the extension's protocol.
-    pub fn code(self) -> u8 {
-        self as u8
-    }
-
-    /// The policy with this code.
-    pub fn from_code(code: u8) -> Option<Self> {
-        Self::ALL.get(usize::from(code)).copied()
-    }
-
     pub(crate) fn build(self, parameters: &Parameters) -> Box<dyn Policy> {
         match self {
             PolicyKind::Stock => Box::new(stock::Stock),

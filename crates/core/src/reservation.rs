@@ -37,16 +37,6 @@ named! {
 }
 
 impl ReservationKind {
-    /// The number of this kind in traces.
-    pub fn code(self) -> u8 {
-        self as u8
-    }
-
-    /// The kind with this number.
-    pub fn from_code(code: u8) -> Option<ReservationKind> {
-        Self::ALL.get(usize::from(code)).copied()
-    }
-
     /// True if a depleted client is held back.
     pub fn is_hard(self) -> bool {
         self == ReservationKind::Hard

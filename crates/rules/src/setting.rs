@@ -8,13 +8,13 @@
 use std::fmt;
 use std::str::FromStr;
 use xqos_cli::named;
-use xqos_cli::number::{decimal, scaled};
+use xqos_cli::number::{self, NumberError, decimal};
 use xqos_cli::quantity::{Reservation, Slice, SoftRule, Weight};
 
 /// Maximum length of the name of a group or a rule.
 const NAME_LENGTH: usize = 64;
 /// A smaller cap would look like a hang. The extension also refuses it.
-const MIN_CAP_PPM: u32 = 10_000;
+const MIN_CAP_PPM: u64 = 10_000;
 /// Maximum that any server promises. The remaining 5 % is left for input and new connections.
 const MAX_PROMISED_PERCENT: u64 = 95;
 /// Priorities that the extension accepts.
@@ -166,16 +166,11 @@ impl FromStr for Cap {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wanted = || format!("'{text}' is not a share: write a percentage from 1 to 100, such as \"20%\"");
-        let (mantissa, tenth) = text.strip_suffix('%').and_then(|number| scaled(number.trim())).ok_or_else(wanted)?;
         // One percent is 10,000 millionths.
-        let scaled = mantissa * 10_000;
-        if scaled % tenth != 0 {
-            return Err(format!("{text} is finer than 0.0001%, the step of shares"));
-        }
-        match u32::try_from(scaled / tenth) {
-            Ok(ppm @ MIN_CAP_PPM..=1_000_000) => Ok(Cap(ppm)),
-            _ => Err(wanted()),
+        match number::read(text, &[("%", 10_000)]) {
+            Ok(ppm @ MIN_CAP_PPM..=1_000_000) => Ok(Cap(ppm as u32)),
+            Err(NumberError::TooFine) => Err(format!("{text} is finer than 0.0001%, the step of shares")),
+            _ => Err(format!("'{text}' is not a share: write a percentage from 1 to 100, such as \"20%\"")),
         }
     }
 }
