@@ -3,23 +3,26 @@
 //! step.
 
 use std::borrow::Cow;
-use std::fmt;
 use std::io;
 use x11rb::errors::{ConnectionError, ReplyError, ReplyOrIdError};
 use xqos_cli::program::in_one_line;
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// Error of the connection to the server's extension.
-    Server(xqos_client::Error),
+    #[error(transparent)]
+    Server(#[from] xqos_client::Error),
     /// A request of the core protocol failed.
-    X(ReplyOrIdError),
+    #[error(transparent)]
+    X(#[from] ReplyOrIdError),
     /// A system call failed: the purpose of the call, and the error.
+    #[error("{0}: {1}")]
     System(Cow<'static, str>, io::Error),
     /// The action is impossible here or now; the text is the reason.
+    #[error("{0}")]
     Refused(String),
 }
 
@@ -44,26 +47,6 @@ impl Error {
     }
 }
 
-impl fmt::Display for Error {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Error::Server(why) => why.fmt(out),
-            Error::X(why) => why.fmt(out),
-            Error::System(what, why) => write!(out, "{what}: {why}"),
-            Error::Refused(why) => out.write_str(why),
-        }
-    }
-}
-
-/// Messages already contain their cause. A `source` would print it twice.
-impl std::error::Error for Error {}
-
-impl From<xqos_client::Error> for Error {
-    fn from(why: xqos_client::Error) -> Error {
-        Error::Server(why)
-    }
-}
-
 impl From<ConnectionError> for Error {
     fn from(why: ConnectionError) -> Error {
         Error::X(why.into())
@@ -73,11 +56,5 @@ impl From<ConnectionError> for Error {
 impl From<ReplyError> for Error {
     fn from(why: ReplyError) -> Error {
         Error::X(why.into())
-    }
-}
-
-impl From<ReplyOrIdError> for Error {
-    fn from(why: ReplyOrIdError) -> Error {
-        Error::X(why)
     }
 }
