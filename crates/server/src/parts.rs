@@ -80,36 +80,63 @@ impl Kind {
         table.iter().find(|&&(of, _)| of == minor).map(|&(_, kind)| kind)
     }
 
-    /// An upper bound of the work of a request that consists of rows; `None` for other kinds, and if it is too short.
+    /// An upper bound of the work of a request, found with a few operations for each figure: no width or height is more
+    /// than all of them united bit by bit. `None` for figures without a width and a height, and if it is too short.
     #[inline]
-    pub fn rows_at_most(self, request: &[u8]) -> Option<u64> {
-        let at = match self {
-            Kind::PutImage | Kind::GetImage | Kind::ShmGetImage => 12,
-            Kind::ShmPutImage => 20,
-            Kind::CopyArea => 24,
-            Kind::Composite => 32,
+    pub fn work_at_most(self, request: &[u8]) -> Option<u64> {
+        let Layout { header, height, .. } = self.layout();
+        if height > 0 {
+            let sizes = request.get(height - 2..height + 2)?;
+            return Some(u64::from(u16_at(sizes, 2)) * (FIGURE + 4 * u64::from(u16_at(sizes, 0))));
+        }
+        let figures = request.get(header..)?;
+        let (count, sizes) = match self {
+            Kind::Points => (figures.len() / 4, 0),
+            Kind::Rectangles | Kind::FilledRectangles | Kind::RenderRectangles => union_of_sizes::<8>(figures),
+            Kind::Arcs | Kind::FilledArcs => union_of_sizes::<12>(figures),
             _ => return None,
         };
-        let sizes = request.get(at..at + 4)?;
-        Some(u64::from(u16_at(sizes, 2)) * (FIGURE + 4 * u64::from(u16_at(sizes, 0))))
+        let largest = figure_work(self, [[0; 4], sizes.to_ne_bytes()].as_flattened());
+        Some(count as u64 * u64::from(largest))
     }
 
-    /// The bytes of the header, and of one figure; 0 if the parts are not in the request.
-    const fn layout(self) -> (usize, usize) {
+    const fn layout(self) -> Layout {
         match self {
-            Kind::Points => (12, 4),
-            Kind::Segments | Kind::Rectangles | Kind::FilledRectangles => (12, 8),
-            Kind::Arcs | Kind::FilledArcs => (12, 12),
-            Kind::PutImage => (24, 0),
-            Kind::GetImage => (20, 0),
-            Kind::CopyArea => (28, 0),
-            Kind::ShmPutImage => (40, 0),
-            Kind::ShmGetImage => (32, 0),
-            Kind::Composite => (36, 0),
-            Kind::RenderRectangles => (20, 8),
-            Kind::Trapezoids => (24, 40),
-            Kind::AddTraps => (12, 24),
+            Kind::Points => Layout::figures(12, 4),
+            Kind::Segments | Kind::Rectangles | Kind::FilledRectangles => Layout::figures(12, 8),
+            Kind::Arcs | Kind::FilledArcs => Layout::figures(12, 12),
+            Kind::RenderRectangles => Layout::figures(20, 8),
+            Kind::Trapezoids => Layout::figures(24, 40),
+            Kind::AddTraps => Layout::figures(12, 24),
+            Kind::PutImage => Layout::rows(24, 14, &[18]),
+            Kind::GetImage => Layout::rows(20, 14, &[10]),
+            Kind::ShmGetImage => Layout::rows(32, 14, &[10]),
+            Kind::CopyArea => Layout::rows(28, 26, &[18, 22]),
+            Kind::ShmPutImage => Layout::rows(40, 22, &[18, 26]),
+            Kind::Composite => Layout::rows(36, 34, &[22, 26, 30]),
         }
+    }
+}
+
+/// Where the requests of a kind have what their parts need.
+struct Layout {
+    /// The bytes of the header.
+    header: usize,
+    /// The bytes of one figure; 0 for rows.
+    figure: usize,
+    /// For rows: the place of their number. The place of their width is before it.
+    height: usize,
+    /// For rows: the places of the vertical coordinates of the first one.
+    tops: &'static [usize],
+}
+
+impl Layout {
+    const fn figures(header: usize, figure: usize) -> Layout {
+        Layout { header, figure, height: 0, tops: &[] }
+    }
+
+    const fn rows(header: usize, height: usize, tops: &'static [usize]) -> Layout {
+        Layout { header, figure: 0, height, tops }
     }
 }
 
@@ -130,68 +157,41 @@ pub struct Parts {
 impl Parts {
     /// `None` if the request cannot be split exactly, or if the server will refuse it.
     pub fn of(kind: Kind, request: &[u8]) -> Option<Parts> {
-        let (header, mut bytes) = kind.layout();
+        let Layout { header, figure: mut bytes, height, tops } = kind.layout();
         let payload = request.len().checked_sub(header)?;
-        let rows = |from: usize, pixels: u32| {
-            let height = u32::from(u16_at(request, from));
-            (height, FIGURE + u64::from(pixels))
-        };
-        let width = |at| u32::from(u16_at(request, at));
-        let (mut count, mut row) = (0, 0);
-        let mut bottom_up = false;
-        match kind {
-            Kind::PutImage => {
-                // ZPixmap without padding. Rows have whole words, or the server refuses the length.
-                (count, row) = rows(14, width(12));
-                bytes = payload.checked_div(count as usize)?;
-                if request[1] != 2 || request[20] != 0 || bytes % 4 != 0 || bytes * count as usize != payload {
-                    return None;
-                }
-                ends_on_screen(request, 18, count)?;
-            }
-            Kind::ShmPutImage => {
-                (count, row) = rows(22, width(20));
-                let fits = |from, length, total| width(from) + width(length) <= width(total);
-                (request[29] == 2 && fits(16, 20, 12) && fits(18, 22, 14)).then_some(())?;
-                ends_on_screen(request, 26, count)?;
-            }
-            Kind::GetImage => {
-                (count, row) = rows(14, width(12));
-                (request[1] == 2).then_some(())?;
-            }
-            Kind::ShmGetImage => {
-                (count, row) = rows(14, width(12));
-                (request[20] == 2).then_some(())?;
-                // If the memory is too small for the image, the first part fails, and nothing was written.
-                bottom_up = true;
-            }
-            Kind::CopyArea => {
-                (count, row) = rows(26, width(24));
-                bottom_up = u32_at(request, 4) == u32_at(request, 8) && i16_at(request, 22) > i16_at(request, 18);
-                ends_on_screen(request, 18, count).and(ends_on_screen(request, 22, count))?;
-            }
-            Kind::Composite => {
-                (count, row) = rows(34, 4 * width(32));
-                for at in [22, 26, 30] {
-                    ends_on_screen(request, at, count)?;
-                }
-            }
+        let size = |at| u32::from(u16_at(request, at));
+        let fits = |from, length, total| size(from) + size(length) <= size(total);
+        // Images are in ZPixmap format.
+        let is_possible = match kind {
+            Kind::PutImage => request[1] == 2 && request[20] == 0,
+            Kind::GetImage => request[1] == 2,
+            Kind::ShmGetImage => request[20] == 2,
+            Kind::ShmPutImage => request[29] == 2 && fits(16, 20, 12) && fits(18, 22, 14),
             // Points relative to each other belong together.
-            Kind::Points if request[1] != 0 => return None,
+            Kind::Points => request[1] == 0,
             // With a mask format, all trapezoids make one mask.
-            Kind::Trapezoids if u32_at(request, 16) != 0 => return None,
-            _ => {}
-        }
-        if bytes == 0 && payload != 0 {
-            return None;
-        }
-        if row == 0 {
-            (payload % bytes == 0).then_some(())?;
-            count = u32::try_from(payload / bytes).ok()?;
+            Kind::Trapezoids => u32_at(request, 16) == 0,
+            _ => true,
+        };
+        let (count, row) = if height > 0 {
+            (size(height), FIGURE + u64::from(size(height - 2)) * if kind == Kind::Composite { 4 } else { 1 })
+        } else {
             // Points are all alike.
-            row = if kind == Kind::Points { FIGURE } else { 0 };
+            (u32::try_from(payload / bytes).ok()?, if kind == Kind::Points { FIGURE } else { 0 })
+        };
+        if kind == Kind::PutImage {
+            // Rows have whole words, or the server refuses the length.
+            bytes = payload.checked_div(count as usize).filter(|bytes| bytes % 4 == 0)?;
         }
-        (count > 1).then_some(Parts { kind, count, header, bytes, row, bottom_up })
+        let bottom_up = match kind {
+            // If the memory is too small for the image, the first part fails, and nothing was written.
+            Kind::ShmGetImage => true,
+            Kind::CopyArea => u32_at(request, 4) == u32_at(request, 8) && i16_at(request, 22) > i16_at(request, 18),
+            _ => false,
+        };
+        let ends_on_screen = tops.iter().all(|&top| ends_on_screen(request, top, count));
+        let is_exact = is_possible && ends_on_screen && bytes * count as usize == payload;
+        (is_exact && count > 1).then_some(Parts { kind, count, header, bytes, row, bottom_up })
     }
 
     /// The work of one part, in pixels.
@@ -200,21 +200,6 @@ impl Parts {
             return self.row;
         }
         figure_work(self.kind, &request[self.header + part as usize * self.bytes..][..self.bytes]).into()
-    }
-
-    /// An upper bound of the work of the whole request, found with a few operations for each figure: no width or height
-    /// is more than all of them united bit by bit.
-    pub fn work_at_most(&self, request: &[u8]) -> u64 {
-        if self.row > 0 {
-            return self.row * u64::from(self.count);
-        }
-        let figures = &request[self.header..][..self.payload()];
-        let sizes = match self.kind {
-            Kind::Rectangles | Kind::FilledRectangles | Kind::RenderRectangles => union_of_sizes::<8>(figures),
-            Kind::Arcs | Kind::FilledArcs => union_of_sizes::<12>(figures),
-            _ => return u64::MAX,
-        };
-        u64::from(self.count) * u64::from(figure_work(self.kind, [[0; 4], sizes.to_ne_bytes()].as_flattened()))
     }
 
     /// The work of the whole request, or `enough` if it is more.
@@ -288,34 +273,24 @@ impl Parts {
     ) -> Option<[u8; MAX_HEADER]> {
         let mut header = *whole;
         let rows = self.rows(parts);
-        let (from, count) = (rows.start, (rows.end - rows.start) as u16);
-        let mut lower = |at: usize| {
-            let moved = u16_at(&header, at).wrapping_add(from as u16);
-            header[at..at + 2].copy_from_slice(&moved.to_ne_bytes());
-        };
-        let height_at = match self.kind {
-            Kind::PutImage => (lower(18), 14).1,
-            Kind::GetImage => (lower(10), 14).1,
-            Kind::CopyArea => (lower(18), lower(22), 26).2,
-            Kind::ShmPutImage => (lower(18), lower(26), 22).2,
-            Kind::ShmGetImage => (lower(10), 14).1,
-            Kind::Composite => (lower(22), lower(26), lower(30), 34).3,
+        let mut put = |at: usize, number: u16| header[at..at + 2].copy_from_slice(&number.to_ne_bytes());
+        let Layout { height, tops, .. } = self.kind.layout();
+        if height > 0 {
+            put(height, (rows.end - rows.start) as u16);
+            tops.iter().for_each(|&top| put(top, u16_at(whole, top).wrapping_add(rows.start as u16)));
+        }
+        match self.kind {
             Kind::Trapezoids => {
                 // The source is placed relative to the first trapezoid of a request.
                 for (at, point) in [(20, 8), (22, 12)] {
-                    let moved = i64::from(i16_at(&header, at)) + fixed_at(figure, point) - fixed_at(first, point);
-                    header[at..at + 2].copy_from_slice(&i16::try_from(moved).ok()?.to_ne_bytes());
+                    let moved = i64::from(i16_at(whole, at)) + fixed_at(figure, point) - fixed_at(first, point);
+                    put(at, i16::try_from(moved).ok()? as u16);
                 }
-                return Some(header);
             }
-            _ => return Some(header),
-        };
-        header[height_at..height_at + 2].copy_from_slice(&count.to_ne_bytes());
-        match self.kind {
             // The event that the image was read is sent after the last part.
             Kind::ShmPutImage if parts.end < self.count => header[30] = 0,
             Kind::ShmGetImage => {
-                let offset = u32_at(&header, 28).checked_add(from.checked_mul(row_bytes)?)?;
+                let offset = u32_at(whole, 28).checked_add(rows.start.checked_mul(row_bytes)?)?;
                 header[28..32].copy_from_slice(&offset.to_ne_bytes());
             }
             _ => {}
@@ -325,17 +300,17 @@ impl Parts {
 }
 
 /// The last of these rows has a coordinate that fits into the field. If it did not, a part would be drawn elsewhere.
-fn ends_on_screen(request: &[u8], at: usize, rows: u32) -> Option<()> {
-    i16::try_from(i64::from(i16_at(request, at)) + i64::from(rows)).ok().map(|_| ())
+fn ends_on_screen(request: &[u8], top: usize, rows: u32) -> bool {
+    i16::try_from(i64::from(i16_at(request, top)) + i64::from(rows)).is_ok()
 }
 
-/// The widths and heights of all figures, united bit by bit.
-fn union_of_sizes<const BYTES: usize>(figures: &[u8]) -> u32 {
+/// The number of figures, and the widths and heights of all of them, united bit by bit.
+fn union_of_sizes<const BYTES: usize>(figures: &[u8]) -> (usize, u32) {
     let mut sizes = 0;
     for figure in figures.chunks_exact(BYTES) {
         sizes |= u32_at(figure, 4);
     }
-    sizes
+    (figures.len() / BYTES, sizes)
 }
 
 /// The work of figures of `BYTES` bytes, or `enough`. The inner loop has no second exit, so it can use vector
@@ -423,7 +398,7 @@ mod tests {
 
         /// A request of this kind. Small numbers are frequent, so that many are valid.
         fn request(&mut self, kind: Kind) -> Vec<u8> {
-            let (header, figure) = kind.layout();
+            let Layout { header, figure, .. } = kind.layout();
             let mut request: Vec<u8> = (0..header).map(|_| (self.next() % 3) as u8).collect();
             if kind == Kind::PutImage {
                 let [width, height] = [1 + self.next() % 9, 2 + self.next() % 9].map(|size| size as usize);
@@ -444,8 +419,7 @@ mod tests {
         assert!(parts.count > 1 && parts.header + parts.payload() <= request.len());
         let exact: u64 = (0..parts.count).map(|part| parts.work(request, part)).sum();
         assert_eq!(parts.work_up_to(request, u64::MAX), exact);
-        assert!(parts.work_at_most(request) >= exact);
-        assert!(kind.rows_at_most(request).is_none_or(|most| most >= exact));
+        assert!(kind.work_at_most(request).is_none_or(|most| most >= exact));
         if !parts.has_headers(request) {
             return false;
         }

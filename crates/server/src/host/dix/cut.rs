@@ -243,7 +243,7 @@ pub fn is_short(client: Client, head: &Head) -> bool {
     let (major, minor) = (head.request as u8, (head.request >> 16) as u8);
     let Some(kind) = Kind::of(major, minor, state.extensions).filter(|_| head.swapped == 0) else { return false };
     // SAFETY: the request is being dispatched, and the slice is used before its procedure runs.
-    kind.rows_at_most(unsafe { client.request_bytes() }).is_some_and(|work| work < state.costs.work(kind) / UNTIMED)
+    kind.work_at_most(unsafe { client.request_bytes() }).is_some_and(|work| work < state.costs.work(kind) / UNTIMED)
 }
 
 /// Executes a request of a kind that may have parts, or goes on with its rest. `may_cut`: it may be cut if it is new.

@@ -33,9 +33,6 @@ impl State {
         let Some(parts) = Parts::of(kind, request) else { return Plan::Whole };
         let limit = self.costs.work(kind);
         if !self.limit.always {
-            if parts.work_at_most(request) < limit / UNTIMED {
-                return Plan::Whole;
-            }
             let work = parts.work_up_to(request, limit + 1);
             if work <= limit {
                 return if work < limit / UNTIMED { Plan::Whole } else { Plan::Timed(kind, work) };
