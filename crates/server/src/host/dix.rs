@@ -34,9 +34,9 @@ use crate::host::control::Connections;
 use crate::host::dix::client::Client;
 use crate::host::dix::clients::{DixClient, ServerChecks};
 use crate::host::dix::error::Error;
+use crate::host::dix::per_request::ENTRIES;
 use crate::host::dix::ready::{Broken, ReadyRing};
-use crate::host::dix::symbols::{ExtensionEntry, NotifyFd, RequestProc, Symbols};
-use crate::host::dix::sync_priority::WrappedSync;
+use crate::host::dix::symbols::{ExtensionEntry, NotifyFd, Symbols};
 use crate::host::dix::watcher::Watcher;
 use crate::host::kernel;
 use crate::host::real_libc;
@@ -69,7 +69,6 @@ pub struct Dix {
     /// Clients with a SYNC priority other than 0.
     prioritized: Vec<ClientId>,
     priorities_shown: bool,
-    sync: Option<WrappedSync>,
     sees_requests: bool,
     /// Each request with parts is cut after each part; for tests.
     cuts_always: bool,
@@ -106,7 +105,6 @@ impl Dix {
             control_epoll: kernel::new_epoll().map_err(Error::Timer)?,
             prioritized: Vec::new(),
             priorities_shown: true,
-            sync: None,
             sees_requests: false,
             cuts_always: settings.cuts_always,
             checked: ServerChecks::default(),
@@ -116,13 +114,9 @@ impl Dix {
     }
 
     /// Wraps SYNC and makes the server poll our timer and the control socket.
-    pub fn hook(
-        &mut self,
-        sync_request: RequestProc,
-        wakeup_timer: NotifyFd,
-        control_asked: NotifyFd,
-    ) -> Result<(), Error> {
-        self.sync = WrappedSync::install(self.symbols, sync_request);
+    pub fn hook(&mut self, wakeup_timer: NotifyFd, control_asked: NotifyFd) -> Result<(), Error> {
+        let sync = self.symbols.extension(c"SYNC").and_then(|sync| usize::try_from(sync.base).ok());
+        per_request::set_sync(self.symbols, sync.filter(|opcode| (128..ENTRIES).contains(opcode)).unwrap_or(0));
         self.listen();
         for (fd, called) in [(&self.wakeup_timer, wakeup_timer), (&self.control_epoll, control_asked)] {
             // SAFETY: the descriptor is ours, and `step_back` removes it before it is closed.

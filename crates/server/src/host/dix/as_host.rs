@@ -251,10 +251,8 @@ impl Host for Dix {
     fn step_back(&mut self) {
         cut::stop(self.symbols);
         per_request::configure(self.symbols, false, false);
+        per_request::set_sync(self.symbols, 0);
         self.watcher.loan().ask_for_slices(0);
-        if let Some(sync) = self.sync.take() {
-            sync.remove(self.symbols);
-        }
         self.show_priorities();
         unsafe extern "C" fn nobody(_: i32, _: i32, _: *mut std::ffi::c_void) {}
         for fd in [&self.wakeup_timer, &self.control_epoll] {

@@ -147,11 +147,8 @@ impl Client {
 
     /// The request being dispatched. May only be called in a request procedure.
     pub fn request(self) -> Vec<u8> {
-        // SAFETY: while a request is dispatched, the buffer holds `request_bytes` bytes of it.
-        unsafe {
-            let (start, length) = (xqos_client_request(self.raw()), xqos_client_request_bytes(self.raw()));
-            std::slice::from_raw_parts(start, length as usize).to_vec()
-        }
+        // SAFETY: the caller is a request procedure, and the slice is copied immediately.
+        unsafe { self.request_bytes() }.to_vec()
     }
 
     /// The bytes of the request being dispatched, in the server's own buffer.
@@ -175,12 +172,6 @@ impl Client {
         // SAFETY: by the invariant of `Client`, the record is alive, and `head` has room for the result.
         unsafe { xqos_client_head(self.raw(), &mut head) };
         head
-    }
-
-    /// The minor opcode and length of the request being dispatched.
-    pub fn request_head(self) -> (u8, u32) {
-        // SAFETY: a request being dispatched has at least a header of four bytes.
-        unsafe { (*xqos_client_request(self.raw()).add(1), xqos_client_request_bytes(self.raw())) }
     }
 
     pub fn set_error_value(self, value: u32) {

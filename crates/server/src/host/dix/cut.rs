@@ -110,7 +110,7 @@ pub enum End {
 }
 
 impl Outcome {
-    fn whole(status: i32) -> Outcome {
+    pub fn whole(status: i32) -> Outcome {
         Outcome { status, end: End::Whole }
     }
 }

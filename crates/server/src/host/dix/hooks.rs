@@ -8,7 +8,6 @@ use crate::host::dix::client::{self, Client, ClientPtr, State};
 use crate::host::dix::cut;
 use crate::host::dix::error::Error;
 use crate::host::dix::symbols::{Callback, ExtensionEntry, Symbols, symbols, x_error};
-use crate::host::dix::sync_priority;
 use crate::host::dix::{Dix, order_of};
 use crate::host::engine_cell::{EngineCell, OnServerThread};
 use crate::host::kernel::{self, now};
@@ -77,7 +76,7 @@ fn start(symbols: &'static Symbols) -> Result<(), Error> {
             (symbols.add_callback)(list, callback, null_mut());
         }
     }
-    with_engine(|engine| Ok(engine.host.hook(sync_request, wakeup_timer, control_asked)?));
+    with_engine(|engine| Ok(engine.host.hook(wakeup_timer, control_asked)?));
     Ok(())
 }
 
@@ -220,31 +219,6 @@ unsafe extern "C" fn control_asked(_fd: c_int, _ready: c_int, _data: *mut c_void
         control::answer_all(engine, epoll, |host| &mut host.control);
         Ok(())
     });
-}
-
-/// Wraps SYNC's request procedure.
-unsafe extern "C" fn sync_request(raw: ClientPtr) -> c_int {
-    // SAFETY: the server passes the client whose request it dispatches.
-    let Some(client) = (unsafe { Client::new(raw) }) else { return x_error::IMPLEMENTATION };
-    let concerned = sync_priority::concerns_priorities(client);
-    let original = with_engine(|engine| {
-        if concerned {
-            engine.host.show_priorities();
-        }
-        Ok(engine.host.original_of_sync(client))
-    });
-    // If another extension wrapped SYNC after us, our wrapper stays in place even without an engine.
-    let Some(original) = original.flatten().or_else(|| sync_priority::last_original(client)) else {
-        return x_error::IMPLEMENTATION;
-    };
-    let result = sync_priority::call(original, raw);
-    if concerned {
-        with_engine(|engine| {
-            engine.take_priorities();
-            Ok(())
-        });
-    }
-    result
 }
 
 /// Handles an XQOS request in either byte order.

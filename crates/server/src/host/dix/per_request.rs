@@ -4,6 +4,7 @@
 //! | layer | wraps | when |
 //! |---|---|---|
 //! | cut | the requests that consist of parts ([`cut`](super::cut)) | unless cutting is off |
+//! | SYNC | SYNC's requests ([`sync_priority`](super::sync_priority)) | always |
 //! | guard | all requests | while the rest of a cut request is pending |
 //! | observe | all requests | counts them for the policy `classic`, times them for a trace of level `requests` |
 //!
@@ -13,6 +14,7 @@
 use crate::host::dix::client::{Client, ClientPtr, Head};
 use crate::host::dix::cut::{self, End, Outcome};
 use crate::host::dix::symbols::{RequestProc, Symbols, symbols, x_error};
+use crate::host::dix::sync_priority;
 use crate::host::dix::ticks::Ticks;
 use crate::host::engine_cell::OnServerThread;
 use crate::host::kernel;
@@ -27,6 +29,8 @@ struct WrappedTables {
     /// The entries that are wrapped now.
     installed: [bool; ENTRIES],
     cuts: [bool; ENTRIES],
+    /// SYNC's major opcode; 0 if its requests are not wrapped.
+    sync: usize,
     guards: bool,
     counts: bool,
     times: bool,
@@ -43,6 +47,7 @@ static WRAPPED: OnServerThread<WrappedTables> = OnServerThread::new(WrappedTable
     swapped_original: [never; ENTRIES],
     installed: [false; ENTRIES],
     cuts: [false; ENTRIES],
+    sync: 0,
     guards: false,
     counts: false,
     times: false,
@@ -81,6 +86,13 @@ pub fn set_cuts(symbols: &Symbols, cuts: [bool; ENTRIES]) {
     install(wrapped, symbols);
 }
 
+/// Wraps the requests of SYNC, which has this major opcode; 0: wraps none.
+pub fn set_sync(symbols: &Symbols, major_opcode: usize) {
+    let wrapped = wrapped();
+    wrapped.sync = major_opcode;
+    install(wrapped, symbols);
+}
+
 /// Turns the guard on or off.
 pub fn set_guard(symbols: &Symbols, guards: bool) {
     let wrapped = wrapped();
@@ -93,7 +105,8 @@ pub fn set_guard(symbols: &Symbols, guards: bool) {
 fn install(wrapped: &mut WrappedTables, symbols: &Symbols) {
     let all = wrapped.counts || wrapped.times || wrapped.guards;
     for entry in 0..ENTRIES {
-        let (is, wanted) = (wrapped.installed[entry], all || wrapped.cuts[entry]);
+        let is_sync = entry == wrapped.sync && entry != 0;
+        let (is, wanted) = (wrapped.installed[entry], all || is_sync || wrapped.cuts[entry]);
         if is == wanted {
             continue;
         }
@@ -106,10 +119,10 @@ fn install(wrapped: &mut WrappedTables, symbols: &Symbols) {
             // SAFETY: the server's tables have 256 entries and are changed only on its thread.
             unsafe {
                 let place = table.add(entry);
-                if wanted {
-                    *original = *place;
-                    *place = ours;
-                } else if std::ptr::fn_addr_eq(*place, ours) {
+                let is_ours = std::ptr::fn_addr_eq(*place, ours);
+                if wanted && !is_ours {
+                    (*original, *place) = (*place, ours);
+                } else if !wanted && is_ours {
                     *place = *original;
                 }
             }
@@ -178,11 +191,14 @@ fn execute_observed(client: Client, head: &Head, procedure: RequestProc) -> i32 
     if wrapped().guards {
         cut::admit(client, head);
     }
-    let Outcome { status, end } = if wrapped().cuts[entry_of(head)] {
+    let entry = entry_of(head);
+    let Outcome { status, end } = if wrapped().cuts[entry] {
         // A slice of `classic` ends after a number of whole requests.
         cut::execute(client, head, procedure, !wrapped().counts)
+    } else if wrapped().sync == entry {
+        Outcome::whole(sync_priority::execute(client, head, procedure))
     } else {
-        Outcome { status: call(procedure, client.raw()), end: End::Whole }
+        Outcome::whole(call(procedure, client.raw()))
     };
     // RECORD keeps copies of the table. A copy made while the table was wrapped still calls this function later.
     if !wrapped().times {
