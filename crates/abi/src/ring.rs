@@ -21,9 +21,11 @@ mod protocol;
 
 use crate::trace::{RECORD_BYTES, Words};
 use protocol::{BATCH, Cursor, Memory, ReadResult, RingWord};
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, memfd_create};
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
@@ -50,12 +52,9 @@ unsafe impl Send for Mapping {}
 impl Mapping {
     fn new(fd: BorrowedFd<'_>, capacity: u64, writable: bool) -> io::Result<Mapping> {
         let bytes = HEADER_BYTES + capacity as usize * RECORD_BYTES;
-        let protection = if writable { libc::PROT_READ | libc::PROT_WRITE } else { libc::PROT_READ };
+        let protection = if writable { ProtFlags::READ | ProtFlags::WRITE } else { ProtFlags::READ };
         // SAFETY: creates a new mapping; both callers have checked that the file has at least `bytes` bytes.
-        let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes, protection, libc::MAP_SHARED, fd.as_raw_fd(), 0) };
-        if start == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
+        let start = unsafe { mmap(std::ptr::null_mut(), bytes, protection, MapFlags::SHARED, fd, 0)? };
         let start = NonNull::new(start.cast::<AtomicU64>()).ok_or(io::ErrorKind::Other)?;
         Ok(Mapping { start, bytes, capacity })
     }
@@ -103,7 +102,7 @@ impl Memory for Mapping {
 impl Drop for Mapping {
     fn drop(&mut self) {
         // SAFETY: this is our own mapping, and nothing refers to it any longer.
-        unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
+        let _ = unsafe { munmap(self.start.as_ptr().cast(), self.bytes) };
     }
 }
 
@@ -119,14 +118,7 @@ impl Writer {
     /// Creates a ring with room for this many records, rounded up to a power of two within [`CAPACITIES`].
     pub fn create(capacity: u32) -> io::Result<Writer> {
         let capacity = capacity.clamp(*CAPACITIES.start(), *CAPACITIES.end()).next_power_of_two();
-        let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
-        // SAFETY: the name outlives the call.
-        let fd = unsafe { libc::memfd_create(c"xqos-trace".as_ptr(), flags) };
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: the descriptor is new and has no other owner.
-        let file = unsafe { File::from_raw_fd(fd) };
+        let file = File::from(memfd_create(c"xqos-trace", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?);
         file.set_len(HEADER_BYTES as u64 + u64::from(capacity) * RECORD_BYTES as u64)?;
         let fd = OwnedFd::from(file);
         let mapping = Mapping::new(fd.as_fd(), capacity.into(), true)?;
@@ -134,11 +126,7 @@ impl Writer {
         mapping.word(8).store(RECORD_BYTES as u64, Ordering::Relaxed);
         mapping.word(16).store(capacity.into(), Ordering::Release);
         // F_SEAL_FUTURE_WRITE needs Linux 5.1. Our own mapping stays writable; new writable mappings are refused.
-        let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_FUTURE_WRITE | libc::F_SEAL_SEAL;
-        // SAFETY: the descriptor is open, and the call takes no pointers.
-        if unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_ADD_SEALS, seals) } < 0 {
-            return Err(io::Error::last_os_error());
-        }
+        fcntl_add_seals(&fd, SealFlags::SHRINK | SealFlags::GROW | SealFlags::FUTURE_WRITE | SealFlags::SEAL)?;
         Ok(Writer { fd, mapping, head: 0 })
     }
 
@@ -197,9 +185,7 @@ impl Reader {
     /// sizes that do not match.
     pub fn open(fd: OwnedFd, next: u64) -> io::Result<Reader> {
         let unfit = |what: &str| io::Error::new(io::ErrorKind::InvalidData, format!("not a trace ring: {what}"));
-        // SAFETY: the descriptor is open, and the call takes no pointers.
-        let seals = unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_GET_SEALS) };
-        if seals < 0 || seals & libc::F_SEAL_SHRINK == 0 {
+        if !fcntl_get_seals(&fd).is_ok_and(|seals| seals.contains(SealFlags::SHRINK)) {
             return Err(unfit("it is not sealed"));
         }
         let file = File::from(fd);

@@ -62,16 +62,24 @@ pub fn select(files: &[BorrowedFd<'_>]) -> io::Result<libc::c_int> {
     crate::checked(result)
 }
 
-/// The pid of the process that listened at the other end of a Unix socket; `None` for other sockets.
-pub fn peer_pid(socket: &impl AsRawFd) -> Option<i32> {
-    // rustix cannot represent pid 0, which a peer in another pid namespace has. SAFETY: an all-zero ucred is valid;
-    // getsockopt writes at most `length` bytes into it.
-    unsafe {
+/// The pid and user of the process at the other end of a Unix socket: the one that connected, or the one that listened.
+/// The pid is 0 if that process is in another pid namespace. `None` for other sockets.
+pub fn peer(socket: &impl AsRawFd) -> Option<(i32, u32)> {
+    // rustix cannot represent pid 0. SAFETY: an all-zero ucred is valid; getsockopt writes at most `length` bytes into
+    // it.
+    let (result, peer) = unsafe {
         let mut peer: libc::ucred = mem::zeroed();
         let mut length = mem::size_of_val(&peer) as libc::socklen_t;
         let fd = socket.as_raw_fd();
         let result =
             libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_PEERCRED, ptr::from_mut(&mut peer).cast(), &mut length);
-        (result == 0 && peer.pid > 0).then_some(peer.pid)
-    }
+        (result, peer)
+    };
+    // The kernel reports the user -1 for sockets without a peer.
+    (result == 0 && peer.uid != u32::MAX).then_some((peer.pid.max(0), peer.uid))
+}
+
+/// The pid of [`peer`], if it is in this pid namespace.
+pub fn peer_pid(socket: &impl AsRawFd) -> Option<i32> {
+    peer(socket).map(|(pid, _)| pid).filter(|&pid| pid > 0)
 }

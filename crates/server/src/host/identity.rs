@@ -26,16 +26,7 @@ impl Identity {
 
     /// The process at the other end of a connection.
     pub fn of_peer(fd: RawFd) -> Identity {
-        let mut peer = libc::ucred { pid: 0, uid: Identity::NOBODY, gid: Identity::NOBODY };
-        let mut length = size_of::<libc::ucred>() as libc::socklen_t;
-        // SAFETY: `peer` has room for the credentials, and the call is given its size.
-        let result = unsafe {
-            libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_PEERCRED, std::ptr::from_mut(&mut peer).cast(), &mut length)
-        };
-        if result < 0 || peer.uid == Identity::NOBODY {
-            return Identity::REMOTE;
-        }
-        Identity { pid: peer.pid.max(0), uid: peer.uid }
+        xqos_sys::peer(&fd).map_or(Identity::REMOTE, |(pid, uid)| Identity { pid, uid })
     }
 
     pub fn is_local(&self) -> bool {

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: MIT
 //! System calls for both hosts: clocks, timers, epolls and threads.
 
+use rustix::event::{EventfdFlags, epoll, eventfd};
+use rustix::process::geteuid;
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
+};
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::thread::{self, JoinHandle};
 use xqos_core::Time;
 
@@ -41,8 +46,7 @@ pub fn thread_cpu_ns() -> u64 {
 
 /// The user that the process runs as.
 pub fn user() -> u32 {
-    // SAFETY: the call takes no arguments and cannot fail.
-    unsafe { libc::geteuid() }
+    geteuid().as_raw()
 }
 
 /// The value of a kernel clock in nanoseconds.
@@ -53,53 +57,38 @@ pub fn read_clock(clock: libc::clockid_t) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-fn owned(fd: RawFd) -> io::Result<OwnedFd> {
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the descriptor is new and has no other owner.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
-}
-
 /// Creates a timer of CLOCK_MONOTONIC.
 pub fn new_timer() -> io::Result<OwnedFd> {
-    // SAFETY: the call takes no pointers.
-    owned(unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, libc::TFD_CLOEXEC | libc::TFD_NONBLOCK) })
+    Ok(timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?)
 }
 
 pub fn new_epoll() -> io::Result<OwnedFd> {
-    // SAFETY: the call takes no pointers.
-    owned(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })
+    Ok(epoll::create(epoll::CreateFlags::CLOEXEC)?)
 }
 
 /// Creates a non-blocking eventfd.
 pub fn new_event() -> io::Result<OwnedFd> {
-    // SAFETY: the call takes no pointers.
-    owned(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })
+    Ok(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?)
 }
 
 /// Makes an eventfd readable.
 pub fn notify(event: &OwnedFd) {
-    let one = 1u64;
-    // SAFETY: the call reads the eight bytes of `one`, and the descriptor does not block.
-    unsafe { libc::write(event.as_raw_fd(), std::ptr::from_ref(&one).cast(), 8) };
+    let _ = rustix::io::write(event, &1u64.to_ne_bytes());
 }
 
 /// Sets a timer to this time; [`Time::NEVER`] stops it.
 pub fn set_timer(timer: &OwnedFd, at: Time) {
     // A value of 0 would stop the timer.
     let at_ns = if at == Time::NEVER { 0 } else { at.0.max(1) };
-    let value = libc::timespec { tv_sec: (at_ns / 1_000_000_000) as i64, tv_nsec: (at_ns % 1_000_000_000) as i64 };
-    let program = libc::itimerspec { it_interval: libc::timespec { tv_sec: 0, tv_nsec: 0 }, it_value: value };
-    // SAFETY: the timer is open, and the value lives through the call.
-    unsafe { libc::timerfd_settime(timer.as_raw_fd(), libc::TFD_TIMER_ABSTIME, &program, std::ptr::null_mut()) };
+    let it_value = Timespec { tv_sec: (at_ns / 1_000_000_000) as i64, tv_nsec: (at_ns % 1_000_000_000) as i64 };
+    let program = Itimerspec { it_interval: Timespec::default(), it_value };
+    let _ = timerfd_settime(timer, TimerfdTimerFlags::ABSTIME, &program);
 }
 
 /// Resets a timer or an eventfd after it has become readable.
 pub fn drain(fd: RawFd) {
-    let mut count = 0u64;
-    // SAFETY: `count` has room for eight bytes, and the descriptor does not block.
-    unsafe { libc::read(fd, std::ptr::from_mut(&mut count).cast(), 8) };
+    // SAFETY: the descriptor is open, and it does not block.
+    let _ = rustix::io::read(unsafe { BorrowedFd::borrow_raw(fd) }, &mut [0u8; 8]);
 }
 
 /// Size of a thread's stack. The thread uses few pages, but the stack must also hold the server's thread-local data.

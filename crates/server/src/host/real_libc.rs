@@ -4,9 +4,14 @@
 //! Calls made through here never pass `libc::calls`, so xqos's own traffic is not mistaken for the server's.
 
 use crate::host::descriptors::OURS;
+use rustix::net::sockopt::socket_acceptconn;
+use rustix::net::{
+    SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, getsockname, sendmsg,
+};
 use std::ffi::{CStr, c_int, c_void};
-use std::io;
-use std::os::fd::{AsRawFd, RawFd};
+use std::io::{self, IoSlice};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::sync::OnceLock;
 use xqos_abi::control::display_of_socket;
 
@@ -106,24 +111,13 @@ pub fn epoll_wait_now(epoll: RawFd, events: &mut [libc::epoll_event]) -> usize {
 
 /// Sends bytes together with a descriptor.
 pub fn send_with_descriptor(socket: RawFd, bytes: &[u8], fd: RawFd) -> io::Result<()> {
-    let mut control = [0u64; 4];
-    let mut part = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
-    // SAFETY: a message of zeroes is empty.
-    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
-    message.msg_iov = &mut part;
-    message.msg_iovlen = 1;
-    message.msg_control = control.as_mut_ptr().cast();
-    // SAFETY: the array has room for one descriptor, and the message lives through the call.
-    let sent = unsafe {
-        message.msg_controllen = libc::CMSG_SPACE(size_of::<c_int>() as u32) as _;
-        let header = &mut *libc::CMSG_FIRSTHDR(&message);
-        header.cmsg_level = libc::SOL_SOCKET;
-        header.cmsg_type = libc::SCM_RIGHTS;
-        header.cmsg_len = libc::CMSG_LEN(size_of::<c_int>() as u32) as _;
-        libc::CMSG_DATA(header).cast::<c_int>().write_unaligned(fd);
-        libc::sendmsg(socket, &message, libc::MSG_NOSIGNAL)
-    };
-    if usize::try_from(sent).is_ok_and(|sent| sent == bytes.len()) { Ok(()) } else { Err(io::Error::last_os_error()) }
+    // SAFETY: both descriptors are open for the whole call.
+    let (socket, fd) = unsafe { (BorrowedFd::borrow_raw(socket), [BorrowedFd::borrow_raw(fd)]) };
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    control.push(SendAncillaryMessage::ScmRights(&fd));
+    let sent = sendmsg(socket, &[IoSlice::new(bytes)], &mut control, SendFlags::NOSIGNAL)?;
+    if sent == bytes.len() { Ok(()) } else { Err(io::ErrorKind::WriteZero.into()) }
 }
 
 /// Sets the timer that sends SIGALRM.
@@ -147,35 +141,13 @@ pub fn display_of_process() -> Option<u32> {
 }
 
 fn is_listening(fd: RawFd) -> bool {
-    let (mut listens, mut length): (c_int, _) = (0, size_of::<c_int>() as libc::socklen_t);
-    // SAFETY: `listens` has room for the number, and the call is given its size.
-    let known = unsafe {
-        libc::getsockopt(
-            fd,
-            libc::SOL_SOCKET,
-            libc::SO_ACCEPTCONN,
-            std::ptr::from_mut(&mut listens).cast(),
-            &mut length,
-        )
-    };
-    known == 0 && listens != 0
+    // SAFETY: a closed descriptor merely makes the call fail.
+    socket_acceptconn(unsafe { BorrowedFd::borrow_raw(fd) }).unwrap_or(false)
 }
 
 /// The display that this listening socket serves.
 pub fn display_of(fd: RawFd) -> Option<u32> {
-    // SAFETY: an address of zeroes has no family, and the call is given its size.
-    let (address, length) = unsafe {
-        let mut address: libc::sockaddr_un = std::mem::zeroed();
-        let mut length = size_of::<libc::sockaddr_un>() as libc::socklen_t;
-        if libc::getsockname(fd, std::ptr::from_mut(&mut address).cast(), &mut length) != 0 {
-            return None;
-        }
-        (address, length as usize)
-    };
-    if i32::from(address.sun_family) != libc::AF_UNIX {
-        return None;
-    }
-    let path = &address.sun_path[..length.saturating_sub(2).min(address.sun_path.len())];
-    let path: Vec<u8> = path.iter().map(|&byte| byte as u8).collect();
-    display_of_socket(String::from_utf8_lossy(&path).trim_end_matches('\0'))
+    // SAFETY: the descriptor is open.
+    let address = SocketAddrUnix::try_from(getsockname(unsafe { BorrowedFd::borrow_raw(fd) }).ok()?).ok()?;
+    display_of_socket(&String::from_utf8_lossy(address.abstract_name().or(address.path_bytes())?))
 }
