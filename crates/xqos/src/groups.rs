@@ -4,7 +4,7 @@
 use crate::kind::options;
 use anyhow::{Result, anyhow};
 use std::collections::BTreeMap;
-use xqos_abi::{ClientEntry, Subject};
+use xqos_abi::{ClientEntry, Setting, SettingKind, Subject};
 use xqos_agent::client::{described, printable, reservation_of_group, words};
 use xqos_agent::session::{Account, Session};
 use xqos_cli::quantity::Reservation;
@@ -71,11 +71,14 @@ impl Groups {
     /// Restores the previous reservations of the first `count` groups.
     fn set_back(&self, session: &Session, count: usize) {
         for (clients, reserved) in self.groups.iter().zip(self.reserved()).take(count) {
-            let client = clients[0].client;
+            let client = Subject::Group(clients[0].client);
             // If the client has just disconnected, there is nothing to restore.
             let _ = match reserved {
-                Some((before, kind)) => session.control.reserve_group(client, before.budget.0, before.period.0, kind),
-                None => session.control.release_group(client),
+                Some((before, kind)) => {
+                    let before = Setting::reservation(before.budget.0, before.period.0, kind);
+                    session.control.set(client, before)
+                }
+                None => session.control.clear(client, SettingKind::Reservation),
             };
         }
     }
@@ -85,7 +88,7 @@ impl Groups {
         let mut released = None;
         for (clients, reserved) in self.groups.iter().zip(self.reserved()) {
             let Some(before) = reserved else { continue };
-            let done = session.control.release_group(clients[0].client);
+            let done = session.control.clear(Subject::Group(clients[0].client), SettingKind::Reservation);
             done.map_err(|error| session.explained(error, &clients[0]))?;
             released = Some(before);
         }

@@ -13,8 +13,8 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use x11rb::connection::{Connection, RequestConnection};
 use x11rb::protocol::xproto::ConnectionExt;
-use xqos_abi::PolicyChange;
 use xqos_abi::ring::{Next, Reader};
+use xqos_abi::{Label, PolicyChange, Setting, Subject};
 use xqos_client::{Control, Error};
 
 /// Time limit for a reset, and for a program to end.
@@ -97,22 +97,27 @@ impl Stage {
             Ok(None) => Ok(Ok(())),
             Err(error) => Err(error),
         };
+        let set =
+            |slot, subject: fn(u32) -> Subject, setting| of(slot, &|client| control.set(subject(client), setting));
         match *op {
             Op::Reserve { slot, budget_us, period_us, hard } => {
                 of(slot, &|client| control.reserve(client, budget_us, period_us, hard))
             }
             Op::Release { slot } => of(slot, &|client| control.release(client)),
-            Op::Weight { slot, weight } => of(slot, &|client| control.set_weight(client, weight)),
-            Op::Priority { slot, priority } => of(slot, &|client| control.set_priority(client, priority)),
-            Op::Group { slot, name } => of(slot, &|client| control.set_client_group(client, name)),
-            Op::GroupWeight { slot, weight } => of(slot, &|client| control.set_group_weight(client, weight)),
-            Op::GroupCap { slot, ppm } => of(slot, &|client| control.set_group_cap(client, ppm)),
-            Op::Groups { grouping, user_limit_ppm } => Ok(control.set_groups(grouping, user_limit_ppm)),
+            Op::Weight { slot, weight } => set(slot, Subject::Client, Setting::Weight(weight)),
+            Op::Priority { slot, priority } => set(slot, Subject::Client, Setting::Priority(priority)),
+            Op::Group { slot, name } => set(slot, Subject::Client, Setting::Group(Label::new(name))),
+            Op::GroupWeight { slot, weight } => set(slot, Subject::Group, Setting::Weight(weight)),
+            Op::GroupCap { slot, ppm } => set(slot, Subject::Group, Setting::Cap(ppm)),
+            Op::Groups { grouping, user_limit_ppm } => {
+                let limited = control.set(Subject::Server, Setting::UserLimit(user_limit_ppm));
+                Ok(limited.and_then(|()| control.set(Subject::Server, Setting::Grouping(grouping))))
+            }
             Op::Policy { kind, slice_us } => {
                 Ok(control.set_policy(PolicyChange { policy: Some(kind), slice_us, ..PolicyChange::default() }))
             }
             Op::Pacing { limit_us, floor_us } => Ok(control.set_pacing(limit_us, floor_us)),
-            Op::Desktop { share_ppm } => Ok(control.set_desktop_share(share_ppm)),
+            Op::Desktop { share_ppm } => Ok(control.set(Subject::Server, Setting::Desktop(share_ppm))),
             Op::Lend { on } => Ok(control.lend_processor(on, 0)),
             Op::StopTrace => Ok(control.stop_trace()),
             _ => bail!("{op:?} is not a request"),

@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use std::fs;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-use xqos_abi::{ClientEntry, entry_flag};
+use xqos_abi::{ClientEntry, Setting, Subject, entry_flag};
 use xqos_client::Control;
 
 const TEST: &str = "ellipse100";
@@ -61,7 +61,7 @@ impl Measure for Rules {
         let mut load = Load::start(server.display(), &perf, 1, Placement::Stacked)?;
         let of_load = |entry: &ClientEntry| load.pids().contains(&(entry.pid as u32));
         for entry in control.clients()?.clients.iter().filter(|entry| of_load(entry)) {
-            control.set_weight(entry.client, BY_HAND)?;
+            control.set(Subject::Client(entry.client), Setting::Weight(BY_HAND))?;
         }
         let mut trials = Vec::new();
         for pair in 0..bench.pairs {

@@ -16,7 +16,7 @@ use x11rb::connection::Connection;
 use x11rb::protocol::sync::ConnectionExt as _;
 use x11rb::protocol::xproto::ConnectionExt as _;
 use x11rb::rust_connection::RustConnection;
-use xqos_abi::ClientEntry;
+use xqos_abi::{ClientEntry, Label, Setting, Subject};
 use xqos_client::Control;
 
 /// Time limit for a program to connect to the server.
@@ -150,7 +150,7 @@ impl Running {
                 control.reserve(client, wanted.budget_us, wanted.period_us, wanted.kind)?;
             }
             if let Some(weight) = load.weight {
-                control.set_weight(client, weight)?;
+                control.set(Subject::Client(client), Setting::Weight(weight))?;
             }
             if let Some(priority) = load.priority {
                 let connection = control.connection()?;
@@ -158,15 +158,16 @@ impl Running {
                 connection.sync_set_priority(client, priority)?.check()?;
             }
             if let Some(group) = &load.group {
-                control.set_client_group(client, &group.name)?;
+                control.set(Subject::Client(client), Setting::Group(Label::new(&group.name)))?;
             }
         }
         if let (Some(group), Some(&first)) = (&load.group, clients.first()) {
             if let Some(ppm) = group.cap_ppm {
-                control.set_group_cap(first, ppm)?;
+                control.set(Subject::Group(first), Setting::Cap(ppm))?;
             }
             if let Some(wanted) = group.reserve {
-                control.reserve_group(first, wanted.budget_us, wanted.period_us, wanted.kind)?;
+                let wanted = Setting::reservation(wanted.budget_us, wanted.period_us, wanted.kind);
+                control.set(Subject::Group(first), wanted)?;
             }
         }
         // The first period still includes service from before the reservation.

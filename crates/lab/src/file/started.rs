@@ -6,7 +6,7 @@ use super::onscreen::OnScreen;
 use crate::scheduler;
 use crate::server::{Server, Setup};
 use anyhow::{Result, bail};
-use xqos_abi::Grouping;
+use xqos_abi::{Grouping, Setting, Subject};
 use xqos_client::Control;
 use xqos_core::PolicyKind;
 
@@ -42,8 +42,8 @@ impl Started {
     pub fn follow(&self, case: &Case) -> Result<()> {
         let Some(control) = &self.control else { return Ok(()) };
         control.set_pacing(case.pacing.map_or(0, |limit| limit.as_micros() as u32), FLOOR_US)?;
-        control.set_cut(case.cut_us)?;
-        control.set_groups(case.groups.unwrap_or(Grouping::Application), 0)?;
+        control.set(Subject::Server, Setting::Cut(case.cut_us))?;
+        control.set(Subject::Server, Setting::Grouping(case.groups.unwrap_or(Grouping::Application)))?;
         let reserves = case.reserve.is_some() || case.loads.iter().any(|load| load.reserve.is_some());
         scheduler::follow(control, case.policy.unwrap_or(PolicyKind::Fair), case.slices_us, reserves)
     }

@@ -13,6 +13,7 @@ use x11rb::rust_connection::RustConnection;
 use xqos_abi::entry_flag::{COMPOSITOR, WINDOW_MANAGER};
 use xqos_abi::ring::Next;
 use xqos_abi::trace::{Entry, Event, Level, Reason};
+use xqos_abi::{Setting, Subject};
 use xqos_client::Control;
 use xqos_core::{Fact, Time};
 use xqos_lab::server::Kind;
@@ -108,7 +109,7 @@ fn a_client_that_redirects_top_level_windows_is_a_window_manager() {
 fn traced(share_ppm: u32) -> Vec<Event> {
     let fixture = xvfb();
     let control = fixture.control().unwrap();
-    control.set_desktop_share(share_ppm).unwrap();
+    control.set(Subject::Server, Setting::Desktop(share_ppm)).unwrap();
     let _load = [Busy::start(&fixture), Busy::start(&fixture)];
     let compositor = Manager::connect(&fixture);
     let mut reader = control.start_trace(Level::Slices, 1 << 18).unwrap();

@@ -9,7 +9,7 @@ use crate::busy::{Busy, Worker, X11perf, slices_of};
 use crate::decisions::{Decisions, Slice, check_fairness, check_reservation, check_reservation_of};
 use crate::fixture::{Fixture, alone, entry, in_parallel, policies, served, wait_for, xvfb, xvfb_with};
 use std::time::Duration;
-use xqos_abi::{PolicyChange, Request, Setting, Subject, entry_flag};
+use xqos_abi::{Label, PolicyChange, Request, Setting, SettingKind, Subject, entry_flag};
 use xqos_client::Control;
 use xqos_core::{PolicyKind, ReservationKind};
 use xqos_lab::server::{Kind, Setup};
@@ -44,9 +44,9 @@ fn the_clients_of_a_hard_group_share_its_budgets() {
     let mut workers = [(); 3].map(|()| Worker::start(&fixture));
     let [first, second, other] = workers.each_ref().map(Worker::base);
     for (base, name) in [(first, "pair"), (second, "pair"), (other, "other")] {
-        control.set_client_group(base, name).unwrap();
+        control.set(Subject::Client(base), Setting::Group(Label::new(name))).unwrap();
     }
-    control.reserve_group(second, 6000, 12_000, true).unwrap();
+    control.set(Subject::Group(second), Setting::reservation(6000, 12_000, true)).unwrap();
     assert_eq!(control.server_info().unwrap().admitted_utilization_ppm, 500_000);
     let before = [first, second].map(|base| entry(&control, base));
     let slices = slices_of(&fixture, &mut workers, Worker::MOST);
@@ -61,7 +61,7 @@ fn the_clients_of_a_hard_group_share_its_budgets() {
     let longest_ns = slices.iter().map(|slice| slice.ns).max().unwrap_or_default();
     let (one, two) = (paid_ns(first), paid_ns(second));
     assert!(one.abs_diff(two) <= 2 * longest_ns, "{one} and {two} ns of a budget that is shared by halves");
-    control.release_group(first).unwrap();
+    control.clear(Subject::Group(first), SettingKind::Reservation).unwrap();
     assert_eq!(entry(&control, second).group_period_us, 0);
     assert_eq!(control.server_info().unwrap().admitted_utilization_ppm, 0);
 }
@@ -268,7 +268,7 @@ fn fair_divides_time_among_busy_clients_by_weight() {
     let mut workers = [(); 3].map(|()| Worker::start(&fixture));
     let bases = workers.each_ref().map(Worker::base);
     for weights in [[100, 100, 100], [200, 100, 100]] {
-        control.set_weight(bases[0], weights[0]).unwrap();
+        control.set(Subject::Client(bases[0]), Setting::Weight(weights[0])).unwrap();
         let slices = slices_of(&fixture, &mut workers, Worker::MOST);
         check_fairness(&slices, &bases, weights);
     }
@@ -281,7 +281,7 @@ fn fixed_priorities_are_strict_and_reservations_precede_them() {
     let control = fixture.control().unwrap();
     let mut workers = [(); 2].map(|()| Worker::start(&fixture));
     let [high, low] = workers.each_ref().map(Worker::base);
-    control.set_priority(high, 5).unwrap();
+    control.set(Subject::Client(high), Setting::Priority(5)).unwrap();
     let slices = slices_of(&fixture, &mut workers, Worker::MOST);
     assert!(slices.iter().all(|slice| !slice.was_ready(high) || slice.client != low), "{slices:#?}");
     assert!(slices.iter().filter(|slice| slice.was_ready(high) && slice.was_ready(low)).count() > 1);

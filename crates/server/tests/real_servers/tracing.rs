@@ -103,7 +103,7 @@ fn replay_agrees_with_every_decision_of_every_policy() {
         light.set_grab(true);
         light.set_grab(false);
         control.set_policy(PolicyChange { slice_us: Some(2000), ..PolicyChange::default() }).unwrap();
-        control.set_weight(light.base, 300).unwrap();
+        control.set(Subject::Client(light.base), Setting::Weight(300)).unwrap();
         let _more = control.start_trace(Level::Slices, 0).unwrap();
         let events = read_for(&mut reader, Duration::from_millis(300));
         let mut check = Check::default();

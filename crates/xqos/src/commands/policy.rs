@@ -6,7 +6,8 @@ use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use serde_json::json;
 use xqos_abi::{
-    CutReport, DesktopReport, Grouping, GroupsReport, PacingReport, PolicyChange, ProcessorReport, ServerInfo,
+    CutReport, DesktopReport, Grouping, GroupsReport, PacingReport, PolicyChange, ProcessorReport, ServerInfo, Setting,
+    Subject,
 };
 use xqos_agent::field::{Value, count, fields, json_help, part};
 use xqos_agent::session::Session;
@@ -185,12 +186,13 @@ impl Arguments {
             let limit_us = self.expose_pacing.map_or(before.pacing.limit_us, |time| time.0);
             control.set_pacing(limit_us, self.min_fps.map_or(before.floor_us(), |fps| 1_000_000 / fps))?;
         }
-        if self.groups.is_some() || self.user_limit.is_some() {
-            let grouping = self.groups.unwrap_or(before.groups.grouping);
-            control.set_groups(grouping, self.user_limit.map_or(before.groups.user_limit_ppm, |share| share.0))?;
-        }
-        self.cut.map_or(Ok(()), |time| control.set_cut(time.0))?;
-        self.desktop.map_or(Ok(()), |share| control.set_desktop_share(share.0))
+        let others = [
+            self.user_limit.map(|share| Setting::UserLimit(share.0)),
+            self.groups.map(Setting::Grouping),
+            self.cut.map(|time| Setting::Cut(time.0)),
+            self.desktop.map(|share| Setting::Desktop(share.0)),
+        ];
+        others.into_iter().flatten().try_for_each(|setting| control.set(Subject::Server, setting))
     }
 }
 

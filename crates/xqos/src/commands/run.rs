@@ -21,7 +21,7 @@ use std::ffi::OsString;
 use std::os::fd::AsRawFd;
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
-use xqos_abi::{ClientEntry, NotifyKind, Subject, event_mask};
+use xqos_abi::{ClientEntry, NotifyKind, Setting, Subject, event_mask};
 use xqos_agent::admission;
 use xqos_agent::auto::Auto;
 use xqos_agent::client::{described, words};
@@ -340,7 +340,7 @@ impl Run<'_> {
             }
         }
         if let Some(weight) = self.wish.weight {
-            match self.session.control.set_weight(client, weight.0) {
+            match self.session.control.set(Subject::Client(client), Setting::Weight(weight.0)) {
                 Ok(()) => {
                     self.ours.insert(client, pid);
                     self.report(&format!("weight {weight} for {who}"));

@@ -12,7 +12,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 use x11rb::connection::Connection;
 use x11rb::protocol::xproto::{ConnectionExt as _, CreateWindowAux, WindowClass};
-use xqos_abi::{ClientEntry, Grouping, entry_flag};
+use xqos_abi::{ClientEntry, Grouping, Setting, Subject, entry_flag};
 use xqos_client::Control;
 use xqos_sys::Attributes;
 
@@ -35,7 +35,7 @@ fn groups_and_pacing_are_set_and_undone() {
     let server = Server::served(&[]);
     let (first, second) = (server.client(&["xclock"]), server.client(&["xclock"]));
     let control = control(&server);
-    control.set_groups(Grouping::None, 0).unwrap();
+    control.set(Subject::Server, Setting::Grouping(Grouping::None)).unwrap();
     let rules = Rules::new("groups");
     rules.write("50-a.toml", &file(&[rule("clocks", "name = \"xclock\"", "group = \"user\", pace = true")]));
     let daemon = rules.applied_on(&server);
