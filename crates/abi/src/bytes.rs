@@ -20,7 +20,6 @@ impl From<RequestError> for Malformed {
     }
 }
 
-/// Reads fields one after the other.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reader<'a> {
     bytes: &'a [u8],
@@ -55,7 +54,6 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Appends fields in order.
 #[derive(Debug)]
 pub(crate) struct Writer {
     bytes: Vec<u8>,

@@ -11,7 +11,6 @@ use std::path::PathBuf;
 pub const EVENT: u8 = 64;
 /// The code of the extension's first error.
 pub const FIRST_ERROR: u8 = 128;
-/// The longest request in bytes.
 pub const MAX_REQUEST_BYTES: usize = 256;
 
 /// Paths of the control socket of a display, in order of preference; `user`: the user that runs the server.

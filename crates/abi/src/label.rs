@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 //! A name in a request or reply: at most 31 bytes of text, padded with zeros to 32 so that C code finds the end.
 
-/// Size of a name in bytes.
 pub const LABEL_BYTES: usize = 32;
 
 /// The short name of a group or of a setting's origin.

@@ -39,12 +39,10 @@ impl ReservationReport {
 }
 
 impl ClientEntry {
-    /// The kind of the client's own reservation.
     pub fn kind(&self) -> ReservationKind {
         self.kind_by(entry_flag::HARD, entry_flag::SOFT_PAPER)
     }
 
-    /// The kind of its group's reservation.
     pub fn group_kind(&self) -> ReservationKind {
         self.kind_by(entry_flag::GROUP_HARD, entry_flag::GROUP_SOFT_PAPER)
     }

@@ -33,18 +33,15 @@ impl Request {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject {
     Client(u32),
-    /// The group of this client.
     Group(u32),
     Server,
 }
 
 impl Subject {
-    /// The request that changes a setting.
     pub fn set(self, setting: Setting) -> Request {
         Request::Set { subject: self, setting }
     }
 
-    /// The request that resets a setting.
     pub fn clear(self, setting: SettingKind) -> Request {
         Request::Clear { subject: self, setting }
     }

@@ -38,7 +38,6 @@ pub const CAPACITIES: std::ops::RangeInclusive<u32> = 1 << 8..=1 << 22;
 /// The default capacity: 4 MB, half a second at 250,000 slices per second.
 pub const DEFAULT_CAPACITY: u32 = 1 << 17;
 
-/// A mapping of the whole ring.
 #[derive(Debug)]
 struct Mapping {
     start: NonNull<AtomicU64>,
@@ -158,7 +157,6 @@ impl Drop for Writer {
     }
 }
 
-/// The result of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     Record(Words),
@@ -166,7 +164,6 @@ pub enum Next {
     Lost(u64),
     /// No new record yet.
     Nothing,
-    /// The trace has ended.
     Ended,
 }
 

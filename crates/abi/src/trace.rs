@@ -18,7 +18,6 @@ use xqos_core::{Choice, ClientId, Fact, Mode, Outcome, ReservationKind, Reservat
 
 /// A record as stored in the ring.
 pub type Words = [u64; 4];
-/// Size of a record in bytes.
 pub const RECORD_BYTES: usize = 32;
 
 words! {
@@ -42,7 +41,6 @@ impl Level {
     }
 }
 
-/// The reason why this client was chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// The server chooses: policy `stock`, or `fair` without contention.
@@ -76,7 +74,6 @@ impl Reason {
         [Reason::Stock, Reason::Grab, Reason::Deadline, Reason::Policy, Reason::Alone, Reason::Desktop];
 }
 
-/// An event with its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
     pub at: Time,

@@ -181,7 +181,6 @@ macro_rules! requests {
                 out.finish()
             }
 
-            /// The minor opcode.
             pub fn minor(&self) -> u8 {
                 match self { $(Request::$name { .. } => $minor),* }
             }

@@ -33,7 +33,6 @@ use watch::{PeerUse, READ_INTERVAL, Usage, Watch};
 use xqos_cli::time::of_ms;
 use xqos_sys::{self as sys, Signals};
 
-/// Version of the JSON schema.
 const VERSION: u32 = 1;
 
 /// Measurements of one server over an interval.
@@ -67,7 +66,6 @@ pub struct Client {
 }
 
 fields! {
-/// The fields of a [`Client`].
 pub const ATTACHED of client: Client as JSON;
 
 "pid" number("PID", 7, ""): "process; null: on another machine, not known, or the server's own work" =>

@@ -44,7 +44,6 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 pub struct Auto {
     feed: Feed,
     tuner: Tuner<u32>,
-    /// Clients under measurement.
     clients: BTreeMap<u32, MeasuredClient>,
     /// Also reserves processor time, if enabled.
     processors: Option<Processors>,
@@ -60,11 +59,8 @@ pub struct Auto {
 #[derive(Debug)]
 struct MeasuredClient {
     pid: i32,
-    /// The client as text.
     name: String,
-    /// Reservation that was set here.
     set: Option<Reservation>,
-    /// The last refusal was reported.
     is_refused: bool,
     /// Reported reasons for having no reservation; `None` stands for a reported reservation.
     reported: BTreeSet<Option<NotReserved>>,
@@ -147,7 +143,6 @@ impl Auto {
         }
     }
 
-    /// Returns true if no client is under measurement.
     pub fn is_empty(&self) -> bool {
         self.clients.is_empty()
     }

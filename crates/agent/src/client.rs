@@ -29,7 +29,6 @@ pub fn printable(name: &str) -> String {
     name.chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect()
 }
 
-/// A client's own reservation and its kind.
 pub fn reservation_of(entry: &ClientEntry) -> Option<(Reservation, ReservationKind)> {
     (entry.flags & entry_flag::RESERVED != 0).then(|| {
         let reservation = Reservation { budget: Micros(entry.budget_us), period: Micros(entry.period_us) };
@@ -37,7 +36,6 @@ pub fn reservation_of(entry: &ClientEntry) -> Option<(Reservation, ReservationKi
     })
 }
 
-/// The reservation of a client's group and its kind.
 pub fn reservation_of_group(entry: &ClientEntry) -> Option<(Reservation, ReservationKind)> {
     (entry.group_period_us != 0).then(|| {
         let (budget, period) = (Micros(entry.group_budget_us), Micros(entry.group_period_us));

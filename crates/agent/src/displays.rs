@@ -10,7 +10,6 @@ use xqos_abi::control::display_of_socket;
 /// Inodes of listening sockets with their displays.
 pub type Listening = Vec<(u64, u32)>;
 
-/// Sockets of displays at one moment.
 #[derive(Debug, Default)]
 pub struct Displays {
     pub listening: Listening,
@@ -70,7 +69,6 @@ impl Displays {
         displays
     }
 
-    /// Counts TCP clients of displays.
     fn add_tcp(&mut self, tcp: &str) {
         const FIRST_PORT: u32 = 6000;
         const ESTABLISHED: &str = "01";

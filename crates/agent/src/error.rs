@@ -12,7 +12,6 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Error of the connection to the server's extension.
     #[error(transparent)]
     Server(#[from] xqos_client::Error),
     /// A request of the core protocol failed.
@@ -31,7 +30,6 @@ pub(crate) fn asking<E: Into<io::Error>>(what: impl Into<Cow<'static, str>>) -> 
     move |error| Error::System(what.into(), error.into())
 }
 
-/// Creates a refusal with this text.
 macro_rules! refused {
     ($($text:tt)*) => { $crate::Error::Refused(format!($($text)*)) };
 }

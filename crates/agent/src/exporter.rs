@@ -62,7 +62,6 @@ pub struct Exporter {
     rounds: u64,
     queried_at: Option<Instant>,
     took: Duration,
-    /// Events of the kernel's trace that were lost.
     lost_events: u64,
 }
 
@@ -73,7 +72,6 @@ struct Display {
     state: State,
     took: Duration,
     process: Option<ServerProcess>,
-    /// Figures of the last answer.
     server: Option<Server>,
     account: Option<Account>,
     watched: Option<Watched>,
@@ -230,7 +228,6 @@ impl Exporter {
 }
 
 impl Display {
-    /// Changes the state and logs errors.
     fn set_state(&mut self, display: u32, state: State) {
         if let (true, State::Failed(why)) = (self.state != state, &state) {
             output::note(&format!("no metrics of display :{display}: {why}"));

@@ -26,7 +26,6 @@ pub struct Feed {
 }
 
 impl Feed {
-    /// A feed without a trace.
     pub fn closed() -> Feed {
         let (model, last) = (Model::without_causes(), (Time(0), Instant::now()));
         Feed { reader: None, model, level: Level::Slices, last, has_gap: false }

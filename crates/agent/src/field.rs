@@ -16,10 +16,8 @@ pub const EVER: &str = "ever";
 
 /// Number of leading columns that are always shown.
 const ALWAYS: usize = 4;
-/// Width of help texts.
 const WIDTH: usize = 80;
 
-/// A figure that describes a `T`.
 #[derive(Debug)]
 pub struct Field<T> {
     /// JSON key, with a dot between an object and its member; empty if the field is not in JSON.
@@ -32,7 +30,6 @@ pub struct Field<T> {
     metric: Option<(&'static str, MetricKind)>,
 }
 
-/// Views that show a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// Only the details of one client.
@@ -71,7 +68,6 @@ pub enum MetricKind {
     Histogram,
 }
 
-/// Name, kind and help of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Metric {
     /// Name that ends in the unit, without the kind's suffix.

@@ -22,7 +22,6 @@ const MAX_CONNECTIONS: usize = 16;
 /// Pause after accept() has failed, for example for lack of file descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Response to a GET request.
 #[derive(Debug)]
 pub struct Answer {
     pub status: &'static str,

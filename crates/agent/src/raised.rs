@@ -38,7 +38,6 @@ pub enum Verdict {
     Impossible(io::Error),
 }
 
-/// The processes that this process has raised.
 #[derive(Debug)]
 pub struct Raised {
     entries: &'static [Entry; MAX_RAISED],
@@ -91,7 +90,6 @@ impl Raised {
         }
     }
 
-    /// Changes the scheduling of a raised process.
     pub fn change(&self, pid: i32, attributes: Attributes) -> io::Result<()> {
         self.position(pid).ok_or(io::ErrorKind::NotFound)?;
         attributes.give(pid)
@@ -120,7 +118,6 @@ impl Raised {
         put_all_back(self.entries);
     }
 
-    /// Time of the next expiry.
     pub fn next(&self) -> Option<Instant> {
         self.until.iter().flatten().min().copied()
     }

@@ -48,7 +48,6 @@ impl Session {
         Ok((session, info))
     }
 
-    /// All clients except this one.
     pub fn others(&self) -> Result<Vec<ClientEntry>> {
         let mut clients = self.control.clients()?.clients;
         clients.retain(|entry| entry.flags & entry_flag::YOU == 0);
@@ -65,7 +64,6 @@ impl Session {
         Ok(id.0 & !((ID_SPACE / blocks).saturating_sub(1)))
     }
 
-    /// A sentence for each active grab.
     pub fn grabs(&self) -> Result<Vec<String>> {
         Ok(self.control.clients()?.clients.iter().flat_map(held_grabs).collect())
     }
@@ -131,7 +129,6 @@ impl Session {
 #[derive(Debug)]
 pub struct Account<'a> {
     pub subject: Subject,
-    /// The owner as text.
     pub name: String,
     /// Contains at least one client.
     pub clients: &'a [ClientEntry],
@@ -159,7 +156,6 @@ pub const GRABS: [(u32, &str, &str); 3] = [
     (entry_flag::GRABS_KEYBOARD, "the keyboard", "has grabbed the keyboard: no other client gets its events"),
 ];
 
-/// A sentence for each grab that a client holds.
 pub fn held_grabs(entry: &ClientEntry) -> Vec<String> {
     let held = GRABS.into_iter().filter(|(flag, ..)| entry.flags & flag != 0);
     held.map(|(.., meaning)| format!("{} {meaning}", described(entry))).collect()
@@ -173,7 +169,6 @@ pub fn full(clients: u32, limit: u32) -> Option<String> {
     })
 }
 
-/// Returns true if this is a Wayland session.
 pub fn is_wayland() -> bool {
     std::env::var_os("WAYLAND_DISPLAY").is_some_and(|name| !name.is_empty())
 }

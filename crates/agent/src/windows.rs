@@ -85,7 +85,6 @@ pub fn children(connection: &impl Connection, windows: &[Window]) -> Result<Vec<
     Ok(children)
 }
 
-/// One property of each of these windows.
 pub fn properties(
     connection: &impl Connection,
     windows: &[Window],

@@ -18,7 +18,6 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use xqos_sys as sys;
 
-/// Prints `text` unchanged.
 pub fn print(text: &str) -> Result<()> {
     try_print(text).map(|_| ())
 }
@@ -32,7 +31,6 @@ pub fn try_print(text: &str) -> Result<bool> {
     }
 }
 
-/// Prints one line to standard output.
 pub fn line(text: &str) -> Result<()> {
     print(&format!("{text}\n"))
 }
@@ -119,7 +117,6 @@ impl NewFile {
         Ok(new)
     }
 
-    /// A handle to write the contents.
     pub fn file(&self) -> io::Result<File> {
         self.file.try_clone()
     }

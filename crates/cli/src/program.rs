@@ -70,7 +70,6 @@ fn propose_near_words(error: &mut clap::Error) {
     }
 }
 
-/// The shell script that completes this program's commands and options.
 pub fn completions(command: Command, shell: Shell) -> String {
     let mut command = files_for_paths_alone(command);
     let (name, mut script) = (command.get_name().to_owned(), Vec::new());
@@ -109,7 +108,6 @@ pub fn one_line(error: &anyhow::Error) -> String {
     line
 }
 
-/// Joins the lines of a text.
 pub fn in_one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

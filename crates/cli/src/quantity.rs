@@ -114,7 +114,6 @@ fn one_of(
 /// Slices and timer intervals that the extension accepts, in microseconds.
 const SLICES: RangeInclusive<u32> = 100..=1_000_000;
 
-/// Parses a slice or a timer interval.
 pub fn slice(text: &str) -> Result<Micros, String> {
     one_of(&[], SLICES, "from 0.1ms to 1s", text)
 }

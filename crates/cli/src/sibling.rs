@@ -28,7 +28,6 @@ const fn of_wire(command: &'static str, about: &'static str) -> Sibling {
     Sibling { command, about, program: "xqos-wire", alone: false }
 }
 
-/// All commands that are separate programs.
 pub const SIBLINGS: [Sibling; 7] = [
     of_wire("cap", "Captures the X traffic of a program or of a network interface into a file"),
     of_wire("analyse", "Shows where a program's time and bytes went in a capture, and what it could avoid"),
@@ -118,7 +117,6 @@ struct OptionDescription {
     short: Option<char>,
     help: String,
     takes_value: bool,
-    /// The value is a path.
     files: bool,
     values: Vec<String>,
 }

@@ -5,7 +5,6 @@
 use crate::width::{Align, columns, fitted, wrapped};
 use std::fmt::Write;
 
-/// Space between columns.
 const GAP: usize = 2;
 /// Minimum width of an elastic column, enough to tell programs apart.
 const MIN_COLUMNS: usize = 8;
@@ -13,7 +12,6 @@ const MIN_COLUMNS: usize = 8;
 /// Minimum width of the lines that name omitted columns.
 const NOTE: usize = 20;
 
-/// One column.
 #[derive(Clone, Copy, Debug)]
 pub struct Column {
     pub title: &'static str,
@@ -42,7 +40,6 @@ impl Column {
     }
 }
 
-/// Rows with column titles.
 #[derive(Debug)]
 pub struct Table {
     columns: Vec<Column>,
@@ -54,13 +51,11 @@ impl Table {
         Table { columns, rows: Vec::new() }
     }
 
-    /// Appends a column.
     pub fn column(mut self, column: Column) -> Table {
         self.columns.push(column);
         self
     }
 
-    /// Appends columns of numbers.
     pub fn numbers(mut self, rank: u8, titles: &[&'static str]) -> Table {
         self.columns.extend(titles.iter().map(|&title| Column::number(title, rank)));
         self

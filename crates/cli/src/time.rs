@@ -38,7 +38,6 @@ pub fn ago_of_ms(ms: f64) -> String {
     }
 }
 
-/// Date of a time in seconds since 1970: `2024-02-29`.
 pub fn date(unix_seconds: u64) -> String {
     // Count years from March, so that a leap day is the last day of its year.
     let days = unix_seconds / 86_400 + 719_468;

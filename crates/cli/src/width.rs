@@ -6,14 +6,12 @@
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// Alignment of a text in its column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
     Left,
     Right,
 }
 
-/// Width of a text in columns.
 pub fn columns(text: &str) -> usize {
     text.width()
 }

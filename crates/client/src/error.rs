@@ -54,7 +54,6 @@ pub enum Error {
     TraceVersion,
     #[error("the server sent no file descriptor: a trace needs a local connection")]
     NoDescriptor,
-    /// The ring of a trace cannot be mapped.
     #[error("the server's trace cannot be read: {0}")]
     Ring(io::Error),
 }

@@ -33,7 +33,6 @@ use xqos_abi::{
     Subject, TraceStarted, Version, entry_flag, reservation, ring,
 };
 
-/// The result of a request.
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// An open connection to a server with xqos.
@@ -62,7 +61,6 @@ struct HeldRequests {
 /// The control socket can buffer this many answers.
 const MAX_POSTED: usize = 64;
 
-/// The transport of requests.
 #[derive(Debug)]
 enum Transport {
     Extension { major_opcode: u8, first_event: u8, first_error: u8 },
@@ -127,7 +125,6 @@ impl Control {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The underlying X connection.
     pub fn connection(&self) -> Result<&RustConnection> {
         self.connection.as_ref().ok_or(Error::NoConnection)
     }
@@ -140,7 +137,6 @@ impl Control {
         }
     }
 
-    /// The index of the default screen.
     pub fn screen(&self) -> usize {
         self.screen
     }
@@ -151,7 +147,6 @@ impl Control {
         Some(extension.is_none())
     }
 
-    /// The server's version of the extension.
     pub fn version(&self) -> Version {
         self.version
     }
@@ -327,7 +322,6 @@ fn refusal(error: ReplyError, first_error: u8) -> Error {
     }
 }
 
-/// The raw bytes of a reply.
 struct Raw(Vec<u8>);
 
 impl x11rb::x11_utils::TryParse for Raw {

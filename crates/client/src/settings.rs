@@ -10,7 +10,6 @@ impl Control {
         self.send(self.subject(subject).set(setting))
     }
 
-    /// Resets a setting to its initial value.
     pub fn clear(&self, subject: Subject, setting: SettingKind) -> Result<()> {
         self.send(self.subject(subject).clear(setting))
     }

@@ -41,14 +41,12 @@ const MAX_DESCRIPTORS: usize = 4;
 /// Authorization for a server: protocol name and data; both empty if none is needed.
 pub type Authority = (Vec<u8>, Vec<u8>);
 
-/// The process at the other end of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer {
     pub pid: i32,
     pub uid: u32,
 }
 
-/// An open connection.
 #[derive(Debug)]
 pub struct Socket {
     stream: UnixStream,
@@ -169,7 +167,6 @@ impl Socket {
         (&self.stream).write_all(bytes).map_err(broken)
     }
 
-    /// Waits for the next answer.
     pub(crate) fn answer(&self) -> Result<Answer> {
         let state = &mut *self.state();
         loop {
@@ -180,7 +177,6 @@ impl Socket {
         }
     }
 
-    /// The next event, if one has arrived.
     pub(crate) fn next_event(&self) -> Result<Option<Notify>> {
         let state = &mut *self.state();
         loop {
@@ -252,7 +248,6 @@ impl State {
         }
     }
 
-    /// The size of the first record, once it is complete.
     fn first_record(&self) -> Option<usize> {
         let head = self.input.get(..RECORD_BYTES)?;
         let words = u32::from_ne_bytes([head[4], head[5], head[6], head[7]]);

@@ -12,10 +12,8 @@ fn ppm(part_ns: u64, whole_ns: u64) -> u32 {
     u32::try_from(parts).unwrap_or(u32::MAX)
 }
 
-/// The holder of a reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Holder {
-    /// One client.
     Client(ClientId),
     /// A group: its clients share the reservation.
     Group(GroupId),
@@ -33,7 +31,6 @@ impl From<GroupId> for Holder {
     }
 }
 
-/// One term of the test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Term {
     /// The holder of reservation i.
@@ -57,11 +54,9 @@ impl Term {
 pub enum Admission {
     /// All terms are within the limit; this is the largest.
     Admitted(Term),
-    /// This term is above the limit.
     Refused(Term),
 }
 
-/// Runs the test on reservations sorted by T.
 pub(crate) fn test(
     in_order_of_period: impl Iterator<Item = (Holder, Reservation)>,
     blocking_ns: u64,

@@ -84,7 +84,6 @@ impl Rank {
 pub struct Contest {
     /// The rank of the running client when the slice began.
     pub rank: Rank,
-    /// The beginning of the slice.
     pub start: Time,
     /// For each nanosecond served, the running client's key grows by this many hundredths of a nanosecond.
     pub growth: u32,
@@ -117,7 +116,6 @@ impl Contest {
     }
 }
 
-/// The client to serve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
     /// This client, and how its slice is charged.
@@ -126,10 +124,8 @@ pub enum Choice {
     Server,
 }
 
-/// A decision of the scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slice {
-    /// The client to serve.
     pub choice: Choice,
     /// The latest end of the slice (at a request boundary).
     pub until: Time,
@@ -148,22 +144,16 @@ impl Slice {
     }
 }
 
-/// The report on a slice that has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Service {
-    /// The client that ran.
     pub client: ClientId,
-    /// The beginning of the slice.
     pub start: Time,
-    /// The end of the slice.
     pub end: Time,
-    /// Number of requests executed.
     pub requests: u32,
     /// Bytes of requests if the slice was limited by bytes; otherwise 0.
     pub bytes: u64,
     /// The last request, as major opcode + 65536 * minor opcode.
     pub last_request: u32,
-    /// The client has more requests.
     pub still_ready: bool,
     /// The slice was ended early for another client.
     pub ended_early: bool,

@@ -58,7 +58,6 @@ pub const DEFAULT_SHARE_PPM: u32 = 666_667;
 /// The largest limit: a tenth of the server remains for other clients.
 pub const MAX_SHARE_PPM: u32 = 900_000;
 
-/// The desktop roles of a client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Role {
     /// It owns the selection `_NET_WM_CM_Sn` of a screen.
@@ -87,7 +86,6 @@ impl Role {
     }
 }
 
-/// The last turn of desktop clients.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Turn {
     pub(crate) began: Time,

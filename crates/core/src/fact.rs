@@ -9,7 +9,6 @@ use crate::{
 };
 
 /// An event or a setting; `client` is the client concerned.
-#[allow(missing_docs, reason = "the text of each variant describes its fields")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fact {
     /// A client connected; it is idle. `descriptor` is its socket and determines the order under `classic`.
@@ -108,7 +107,6 @@ impl Fact {
     }
 }
 
-/// The outcome of a fact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// Nothing to report.

@@ -19,7 +19,6 @@
 
 #![no_std]
 #![forbid(unsafe_code)]
-#![warn(missing_docs)]
 
 extern crate alloc;
 
@@ -35,22 +34,18 @@ macro_rules! named {
             /// All variants, in the order of their declaration.
             pub const ALL: [$type; [$($name),*].len()] = [$($type::$item),*];
 
-            /// The number of this variant.
             pub fn code(self) -> u8 {
                 self as u8
             }
 
-            /// The variant with this number.
             pub fn from_code(code: u8) -> Option<$type> {
                 Self::ALL.get(usize::from(code)).copied()
             }
 
-            /// The name of this variant.
             pub fn name(self) -> &'static str {
                 match self { $($type::$item => $name),* }
             }
 
-            /// The variant with this name.
             pub fn from_name(name: &str) -> Option<$type> {
                 Self::ALL.into_iter().find(|item| item.name() == name)
             }

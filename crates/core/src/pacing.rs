@@ -30,7 +30,6 @@ pub(crate) const SETTLING_NS: u64 = 5_000_000;
 /// If a client has not been held for this long, its next floor interval starts with the hold.
 const FORGET_NS: u64 = 1_000_000_000;
 
-/// The pacing of clients that uncover others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pacing {
     /// The longest wait for one Expose, in nanoseconds; 0: pacing is off.
@@ -40,7 +39,6 @@ pub struct Pacing {
 }
 
 impl Pacing {
-    /// True if clients are held.
     pub fn is_on(&self) -> bool {
         self.limit_ns > 0
     }
@@ -66,7 +64,6 @@ pub(crate) struct Mark {
     pub holds: Option<(ClientId, Time)>,
     /// The client was still in an earlier redraw, whose end does not count as an answer to this Expose.
     pub mid_redraw: bool,
-    /// The earlier redraw has ended.
     pub redraw_ended: bool,
 }
 

@@ -133,7 +133,6 @@ pub(crate) trait Policy: Debug + Send {
     /// A client connected, or the policy was set while it was connected. Only this call allocates memory.
     fn join(&mut self, client: ClientId, facts: &Facts);
 
-    /// A client disconnected.
     fn left(&mut self, _client: ClientId) {}
 
     /// Weight, priority, SYNC priority or group changed.

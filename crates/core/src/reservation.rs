@@ -68,10 +68,8 @@ impl Reservation {
     }
 }
 
-/// The current state of a reservation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReservationState {
-    /// The terms of the reservation.
     pub reservation: Reservation,
     /// q: the budget left; negative after an overrun.
     pub budget_left_ns: i64,
@@ -146,7 +144,6 @@ impl ReservationState {
         }
     }
 
-    /// The scheduling deadline after an arrival now.
     pub(crate) fn deadline_at_arrival(&self, now: Time) -> Time {
         if self.would_renew(now) { now.after(self.reservation.period_ns) } else { self.deadline }
     }

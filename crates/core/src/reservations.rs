@@ -53,7 +53,6 @@ struct Member {
 
 const NO_MEMBER: Member = Member { reservation: ABSENT, idle_place: ABSENT, paid: 0 };
 
-/// The list that a member belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MemberList {
     Ready,

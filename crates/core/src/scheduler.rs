@@ -54,7 +54,6 @@ struct Client {
     role: Role,
     /// The maximum length of its slices; 0: that of the policy.
     slice_us: u32,
-    /// The client that this window manager works for.
     works_for: Option<ClientId>,
     /// How long the client was idle before it became ready; infinite after input; 0 once it has caused work for a
     /// desktop client.
@@ -62,10 +61,8 @@ struct Client {
     /// The expected maximum length of its next slice; at least 1, so that an arrival that wins immediately is always
     /// watched.
     expected_ns: u64,
-    /// The driver watches its socket.
     watched: bool,
     grabbed_at: Option<Time>,
-    /// The Expose that it has to answer.
     exposing: Option<Mark>,
     /// The cap of its group is used up.
     capped: bool,
@@ -77,7 +74,6 @@ struct Client {
 }
 
 impl Client {
-    /// The list that it belongs to as a member of a reservation.
     fn member_list(&self) -> MemberList {
         match self.paced {
             Some(_) => MemberList::Neither,
@@ -108,7 +104,6 @@ pub struct Scheduler {
     until: Time,
     grab: Option<ClientId>,
     contended: bool,
-    /// Number of watched clients.
     watched: usize,
     last_long_slice: Option<Time>,
     blocking: Blocking,
@@ -149,7 +144,6 @@ impl Scheduler {
         }
     }
 
-    /// Processes a fact that happened at `now`.
     pub fn handle(&mut self, now: Time, fact: Fact) -> Outcome {
         match fact {
             Fact::Connected { client, descriptor } => self.connected(client, descriptor, now),
@@ -247,13 +241,11 @@ impl Scheduler {
         }
     }
 
-    /// Moves a group to its position.
     fn settle(&mut self, group: usize) {
         let policy = &self.policy;
         self.waiting.settle(group, |first| policy.group_key(first));
     }
 
-    /// Makes room for a client in its group.
     fn make_room(&mut self, client: ClientId) {
         let members = self.policy.members(client).unwrap_or(self.connected);
         self.waiting.join(client, self.policy.group(client), members);
@@ -304,7 +296,6 @@ impl Scheduler {
             && self.policy.favours_desktop()
     }
 
-    /// The tier of a client without reservation budget.
     fn tier(&self, client: ClientId) -> i64 {
         let sync_priority = self.client(client).map_or(0, |record| record.facts.sync_priority);
         Rank::tier_of(sync_priority) - i64::from(self.is_desktop(client))

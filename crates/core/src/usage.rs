@@ -15,27 +15,21 @@ pub const LONG_GRAB_NS: u64 = 1_000_000_000;
 /// Accounting of one client since it connected. Times in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// The time at which the client connected.
     pub connected: Time,
-    /// Server time used in its slices.
     pub server_time_ns: u64,
     /// Server time charged to it. Includes what window managers did for it, but not what it did for other clients.
     pub charged_ns: u64,
     /// The part of the server time that was paid from its reservation.
     pub reserved_time_ns: u64,
-    /// Number of requests executed.
     pub requests: u64,
-    /// Number of slices.
     pub slices: u64,
     /// Sum of its waits. A wait begins with an arrival, or with the end of a slice if more requests are left.
     pub waited_ns: u64,
-    /// The longest wait.
     pub longest_wait_ns: u64,
     /// Number of waits in each class (bounds: [`WAIT_BOUNDS_NS`]; none for the last class). The counters wrap around.
     pub waits: [u32; WAIT_BOUNDS_NS.len() + 1],
     /// Total time for which it held the server grab.
     pub grabbed_ns: u64,
-    /// Number of server grabs.
     pub grabs: u32,
     /// Number of server grabs of at least [`LONG_GRAB_NS`].
     pub long_grabs: u32,

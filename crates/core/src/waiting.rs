@@ -22,7 +22,6 @@ pub(crate) struct Waiting {
     queues: Vec<Vec<(Place, ClientId)>>,
     /// The position of each client in the queue of its group.
     places: Vec<u16>,
-    /// The group of each client.
     group_of: Vec<u16>,
     len: usize,
 }
@@ -48,7 +47,6 @@ impl Waiting {
         if queue.capacity() == 0 { queue.reserve_exact(more) } else { queue.reserve(more) }
     }
 
-    /// The first client, with its tier.
     pub(crate) fn peek(&self) -> Option<(i64, ClientId)> {
         let (_, group) = self.groups.peek()?;
         let ((tier, _), client) = *self.queues[group.slot()].first()?;

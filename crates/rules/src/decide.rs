@@ -20,7 +20,6 @@ pub struct RuleSet {
     rules: Vec<Rule>,
 }
 
-/// Result of one rule for one client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     Matched,
@@ -34,7 +33,6 @@ pub enum Verdict {
     PerhapsExcluded(usize, Key),
 }
 
-/// The verdicts of all rules for one client.
 #[derive(Debug)]
 pub struct Evaluation<'a> {
     rules: &'a [Rule],
@@ -42,7 +40,6 @@ pub struct Evaluation<'a> {
     verdicts: Vec<Verdict>,
 }
 
-/// A setting and the rule that sets it.
 #[derive(Clone, Copy, Debug)]
 pub struct Chosen<'a> {
     pub setting: &'a Setting,
@@ -58,7 +55,6 @@ impl RuleSet {
         &self.rules
     }
 
-    /// Gives each rule its verdict.
     pub fn evaluate<'a>(&'a self, facts: &'a ClientFacts) -> Evaluation<'a> {
         Evaluation { rules: &self.rules, facts, verdicts: self.rules.iter().map(|rule| judge(facts, rule)).collect() }
     }

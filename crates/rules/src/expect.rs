@@ -27,7 +27,6 @@ use toml::Spanned;
 use toml::de::DeValue;
 use xqos_cli::nearest::nearest;
 
-/// Contents of an expectations file.
 #[derive(Clone, Debug, Default)]
 pub struct Expectations {
     /// Names of rule files, each with the line that names it.

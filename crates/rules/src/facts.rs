@@ -70,7 +70,6 @@ impl States {
     }
 }
 
-/// All facts about one client.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClientFacts {
     /// Full path of its program.

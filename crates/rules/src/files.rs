@@ -21,7 +21,6 @@ use std::path::{Path, PathBuf};
 
 /// Maximum number of files in a folder. Together with the size limit of 1 MB per file it bounds the cost of a load.
 pub const MAX_FILES: usize = 256;
-/// Rules that packages install.
 const PACKAGE_RULES: &str = "/usr/lib/xqos/rules.d";
 /// Rules of the administrator of this machine.
 const SYSTEM_RULES: &str = "/etc/xqos/rules.d";
@@ -29,7 +28,6 @@ const SYSTEM_RULES: &str = "/etc/xqos/rules.d";
 const GROUP_WRITES: u32 = 0o020;
 const OTHERS_WRITE: u32 = 0o002;
 
-/// A folder of rule files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Folder {
     pub path: PathBuf,
@@ -46,7 +44,6 @@ pub fn default_folders(packages: Option<PathBuf>, config: Option<PathBuf>, home:
     [of_system(packages), of_system(SYSTEM_RULES.into())].into_iter().chain(of_user).collect()
 }
 
-/// Status of a rule file after a load.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FileStatus {
     Active,
@@ -60,14 +57,12 @@ pub enum FileStatus {
     },
 }
 
-/// A rule file that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleFile {
     pub path: PathBuf,
     pub status: FileStatus,
 }
 
-/// Result of a load.
 #[derive(Debug, Default)]
 pub struct Loaded {
     pub rules: RuleSet,
@@ -77,7 +72,6 @@ pub struct Loaded {
     pub mistakes: Vec<Mistake>,
 }
 
-/// Loads and reloads the rule files.
 #[derive(Debug)]
 pub struct Loader {
     folders: Vec<Folder>,
@@ -98,7 +92,6 @@ impl Loader {
         &self.folders
     }
 
-    /// Reads all files again.
     pub fn load(&mut self) -> Loaded {
         let mut loaded = Loaded::default();
         let mut by_name: BTreeMap<String, Vec<Folder>> = BTreeMap::new();

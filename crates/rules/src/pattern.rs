@@ -17,7 +17,6 @@ pub enum LetterCase {
     Ignored,
 }
 
-/// A parsed glob.
 #[derive(Clone, Debug)]
 pub struct Pattern {
     text: String,
@@ -41,7 +40,6 @@ impl Pattern {
         Ok(Pattern { text: text.to_owned(), case, glob })
     }
 
-    /// Returns true if the pattern matches all of `fact`.
     pub fn matches(&self, fact: &str) -> bool {
         match (&self.glob, self.case) {
             (Some(glob), _) => glob.matches(fact),

@@ -24,10 +24,8 @@ pub const MAX_FILE: u64 = 1 << 20;
 pub const MAX_RULES: usize = 10_000;
 /// Valid limits: the extension accepts no share below 0.01, and no server promises more than 0.95.
 const LIMITS: std::ops::RangeInclusive<f64> = 0.01..=0.95;
-/// Version of the file format.
 const VERSION: &str = "1";
 
-/// Owner of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scope {
     System,
@@ -35,7 +33,6 @@ pub enum Scope {
     User,
 }
 
-/// Contents of a rule file.
 #[derive(Clone, Debug, Default)]
 pub struct File {
     pub rules: Vec<Rule>,
@@ -116,7 +113,6 @@ impl<'t> Report<'t> {
         }
     }
 
-    /// All `[[rule]]` tables of a file.
     pub(crate) fn rules(&mut self, top: &Table<'_, '_>) -> Vec<Rule> {
         let Some(value) = top.get("rule") else { return Vec::new() };
         let Some(parts) = value.get_ref().as_array() else {

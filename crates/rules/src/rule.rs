@@ -9,7 +9,6 @@ use crate::setting::Setting;
 use std::fmt;
 use std::sync::Arc;
 
-/// Location of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     pub file: Arc<str>,
@@ -31,7 +30,6 @@ pub struct Rule {
     pub settings: Vec<Setting>,
 }
 
-/// The clients that a rule matches.
 #[derive(Clone, Debug, Default)]
 pub struct Matcher {
     /// Conditions that must all hold: at most one for each key, in the order of the keys.
@@ -41,7 +39,6 @@ pub struct Matcher {
 }
 
 impl Matcher {
-    /// Returns true if the rule depends on this state of a client.
     pub fn depends_on(&self, state: State) -> bool {
         let all = self.conditions.iter().chain(self.exclusions.iter().flatten());
         all.into_iter().any(|condition| matches!(condition, Condition::State(states) if states.contains(&state)))

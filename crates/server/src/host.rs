@@ -40,7 +40,6 @@ use std::os::fd::OwnedFd;
 use xqos_abi::Notify;
 use xqos_core::{ClientId, Contest, Rank, Slice, Supply, Time};
 
-/// A client that has just connected.
 #[derive(Clone, Copy, Debug)]
 pub struct Connection {
     pub identity: Identity,
@@ -52,7 +51,6 @@ pub struct Connection {
     pub descriptor: u32,
 }
 
-/// The work done in a slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Work {
     pub client: ClientId,
@@ -73,7 +71,6 @@ pub struct Work {
 /// What cutting long requests has done since the server started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CutTotals {
-    /// Requests that were executed in parts.
     pub requests: u64,
     pub parts: u64,
     /// How often another client was let in between two parts.
@@ -244,7 +241,6 @@ pub trait Host {
             loan.lower();
         }
     }
-    /// The number of times that the thread was raised.
     fn raises(&self) -> u32 {
         self.loan().map_or(0, Loan::raises)
     }

@@ -120,7 +120,6 @@ impl Kind {
 
 /// Where the requests of a kind have what their parts need.
 struct Layout {
-    /// The bytes of the header.
     header: usize,
     /// The bytes of one figure; 0 for rows.
     figure: usize,
@@ -140,7 +139,6 @@ impl Layout {
     }
 }
 
-/// A request that consists of parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parts {
     pub kind: Kind,

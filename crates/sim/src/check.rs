@@ -11,7 +11,6 @@ use xqos_core::{Scheduler, Time};
 /// Number of differences that are kept for display.
 const MAX_DIFFERENCES: usize = 10;
 
-/// A decision that differs from the recorded decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
     pub at: Time,
@@ -20,14 +19,12 @@ pub struct Difference {
     pub decided: Option<Entry>,
 }
 
-/// The comparison and its counts.
 #[derive(Debug, Default)]
 pub struct Check {
     pub agreed: u64,
     pub differed: u64,
     /// Decisions before the first snapshot or after missing records.
     pub unchecked: u64,
-    /// The first differences.
     pub differences: Vec<Difference>,
     scheduler: Option<Scheduler>,
     snapshot: Collector,

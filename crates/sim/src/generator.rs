@@ -19,7 +19,6 @@ pub enum Pace {
     Periodic { every_ns: u64 },
 }
 
-/// The behaviour that a client repeats.
 #[derive(Clone, Debug)]
 pub struct Habit {
     pub pace: Pace,
@@ -35,7 +34,6 @@ pub struct Habit {
     pub seed: u64,
 }
 
-/// A future burst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NextBurst {
     /// Time of the client's decision, or of the input.
@@ -123,7 +121,6 @@ impl Generator {
         matches!(self, Generator::Habit { habit: Habit { pace: Pace::Periodic { .. }, .. }, .. })
     }
 
-    /// The burst that starts now.
     pub(crate) fn burst(&mut self) -> Burst {
         match self {
             Generator::Plan { bursts, .. } => bursts.pop_front().unwrap_or_default(),

@@ -19,15 +19,11 @@ pub struct Outcome {
     pub groups: Vec<GroupResult>,
 }
 
-/// Results of clients with the same habit.
 #[derive(Clone, Debug, Default)]
 pub struct GroupResult {
     pub name: String,
-    /// Whether times are collected.
     pub is_measured: bool,
-    /// Server time of each client.
     pub served_ns: Vec<u64>,
-    /// Requests of all clients.
     pub requests: u64,
     /// For each burst, the time from its request or input until it was finished.
     pub response_ns: Vec<u64>,
@@ -86,7 +82,6 @@ struct Counter {
 
 struct Client {
     group: usize,
-    /// Index within the group.
     member: usize,
     last_done: Option<Time>,
 }

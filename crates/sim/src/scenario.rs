@@ -143,7 +143,6 @@ pub struct Settings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ppm(pub u32);
 
-/// Clients with the same habit.
 #[derive(Clone, Debug)]
 pub(crate) struct Group {
     pub(crate) name: String,

@@ -24,7 +24,6 @@ use xqos_core::{ClientId, Contention, Fact, Outcome, Parameters, PolicyKind, Res
 /// Core's client numbers have 16 bits, and its queues use the largest number internally. X servers allow 2,048 clients.
 pub const MAX_CLIENTS: usize = 60_000;
 
-/// Settings of a simulation.
 #[derive(Clone, Debug)]
 pub struct Rules {
     pub policy: PolicyKind,
@@ -58,7 +57,6 @@ pub(crate) enum Polling {
     BetweenSlices,
 }
 
-/// Receives the records of a simulation.
 pub(crate) trait Observer {
     fn record(&mut self, event: Event);
 
@@ -143,7 +141,6 @@ struct Arrival {
     seen: Time,
 }
 
-/// A burst that has arrived.
 #[derive(Debug)]
 struct Task {
     asked: Time,
@@ -170,7 +167,6 @@ pub(crate) struct Server {
     /// Input that the server has not seen yet: time, client's index, and `way_ns`.
     inputs: BTreeSet<(Time, usize, u64)>,
     now: Time,
-    /// The time at which input last ended a slice.
     last_input_end: Time,
     watches: bool,
     part_ns: u64,
@@ -218,7 +214,6 @@ impl Server {
         }
     }
 
-    /// Returns whether the reservation is admitted.
     pub(crate) fn reserve(&mut self, client: ClientId, reservation: Reservation) -> bool {
         self.scheduler.handle(self.now, Fact::Reserve { holder: client.into(), reservation }).is_admitted()
     }
@@ -280,7 +275,6 @@ impl Server {
         }
     }
 
-    /// Passes a fact to the scheduler and to the observer.
     fn tell(&mut self, at: Time, fact: Fact, observer: &mut impl Observer) {
         self.scheduler.handle(at, fact);
         observer.record(Event { at, what: Entry::Fact(fact) });

@@ -32,7 +32,6 @@ const LEVELS: usize = 41;
 struct ClientState {
     sync_priority: i32,
     dynamic: i8,
-    /// The tick at which it last stopped running.
     stopped: u64,
     /// Key in the map of ready clients.
     ready: Option<u64>,
@@ -75,7 +74,6 @@ impl Stock {
         self.clients[slot] = ClientState { sync_priority, ..ClientState::default() };
     }
 
-    /// The client has requests.
     pub(crate) fn arrived(&mut self, client: ClientId) {
         let key = self.arrivals;
         let state = self.state(client);
@@ -97,7 +95,6 @@ impl Stock {
         self.clock.stop(now);
     }
 
-    /// Chooses a client among those that may run.
     pub(crate) fn choose(&mut self, now: Time, may_run: impl Fn(ClientId) -> bool) -> Option<ClientId> {
         let tick = self.clock.start(now);
         let rested = 2 * self.slice_ticks;

@@ -17,7 +17,6 @@ pub struct Run {
     pub request_ns: u64,
     /// Major opcode + 65536 x minor opcode.
     pub request: u32,
-    /// Size of each request.
     pub bytes: u32,
 }
 
@@ -31,18 +30,15 @@ pub struct Burst {
     pub runs: Vec<Run>,
 }
 
-/// All bursts of one client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     pub id: ClientId,
     pub identity: Vec<Entry>,
     pub sync_priority: i32,
-    /// The last role of the client.
     pub role: Role,
     pub bursts: Vec<Burst>,
 }
 
-/// All clients of a trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Workload {
     pub began: Time,
@@ -53,7 +49,6 @@ pub struct Workload {
 #[derive(Debug, Default)]
 struct Reading {
     plan: Option<Plan>,
-    /// End of its last burst.
     done: Option<Time>,
     current: Option<Burst>,
     of_slice: Vec<Run>,
@@ -61,7 +56,6 @@ struct Reading {
 }
 
 impl Workload {
-    /// Reads a trace.
     pub fn of_events(events: impl IntoIterator<Item = Event>) -> Workload {
         let mut workload = Workload::default();
         let mut reading: BTreeMap<ClientId, Reading> = BTreeMap::new();

@@ -69,7 +69,6 @@ pub fn isolate(kept: BorrowedFd<'_>) {
     }
 }
 
-/// Waits for a child to exit.
 pub fn wait(pid: i32) {
     while let Err(Errno::INTR) = waitpid(Pid::from_raw(pid), WaitOptions::empty()) {}
 }

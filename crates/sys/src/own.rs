@@ -61,7 +61,6 @@ pub fn local_time(unix_seconds: i64) -> [i32; 6] {
     [time.tm_year + 1900, time.tm_mon + 1, time.tm_mday, time.tm_hour, time.tm_min, time.tm_sec]
 }
 
-/// The effective user and group.
 pub fn effective_ids() -> (u32, u32) {
     (geteuid().as_raw(), getegid().as_raw())
 }

@@ -25,7 +25,6 @@ pub trait Processes {
     fn all(&self) -> HashMap<i32, Process>;
 }
 
-/// The processes of this machine.
 #[derive(Clone, Copy, Debug)]
 pub struct Procfs;
 

@@ -57,7 +57,6 @@ impl Signals {
         std::iter::from_fn(|| self.next()).any(|signal| signal.number != libc::SIGCHLD)
     }
 
-    /// The next signal, if one has arrived.
     pub fn next(&self) -> Option<Signal> {
         // SAFETY: a signalfd_siginfo consists of plain numbers, for which zeros are valid; read writes at most its
         // size.

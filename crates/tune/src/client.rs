@@ -42,7 +42,6 @@ const STILL_WORTH_PERCENT: u64 = 125;
 /// The number of recent bursts with which gathering restarts; enough for six jobs.
 const BURSTS_KEPT: usize = 32;
 
-/// The reservation that a client should get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Need {
     /// Budget Q.
@@ -53,25 +52,20 @@ pub struct Need {
     pub floor_ns: u64,
 }
 
-/// The classification of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// Not enough jobs yet.
     Gathering,
-    /// It has a period.
     Periodic,
-    /// It has no period.
     Aperiodic,
     /// It had no period for a long time and is checked rarely.
     GivenUp,
-    /// It sends no requests.
     Silent,
 }
 
 /// The results for a client, for display.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Report {
-    /// Its classification.
     pub state: State,
     /// The clock or loop that drives a periodic client.
     pub beat: Option<Beat>,
@@ -81,9 +75,7 @@ pub struct Report {
     pub need: Option<Need>,
     /// The 15/16 quantile of demand per period.
     pub quantile_ns: u64,
-    /// Mean demand per period.
     pub mean_ns: u64,
-    /// Number of jobs so far.
     pub jobs: usize,
     /// Confidence in the classification, from 0 to 1.
     pub confidence: f64,
@@ -123,14 +115,12 @@ struct Memory {
     at: Time,
 }
 
-/// One client of a server.
 #[derive(Debug, Default)]
 pub struct Client {
     phase: Phase,
     need: Option<Need>,
     memory: Option<Memory>,
     recent: VecDeque<Burst>,
-    /// Time of the last request or service.
     last: Time,
     /// Successive attempts that found no period.
     failures: usize,
@@ -139,7 +129,6 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client without history.
     pub fn new() -> Client {
         Client::default()
     }
@@ -196,7 +185,6 @@ impl Client {
         self.need
     }
 
-    /// The findings so far.
     pub fn report(&self) -> Report {
         let state = match &self.phase {
             Phase::Gathering(_) => State::Gathering,

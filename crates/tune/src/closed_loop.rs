@@ -28,10 +28,8 @@ const NEAR: f64 = 0.75;
 /// Shorter rests belong to clients that send the next request as soon as they have a reply.
 const SHORTEST_REST_NS: u64 = 1_000_000;
 
-/// The rest of a closed loop.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LoopFit {
-    /// Median rest.
     pub rest_ns: u64,
     /// Fraction of rests within 25 % of the median.
     pub near: f64,

@@ -52,7 +52,6 @@ impl Low {
     }
 }
 
-/// The demand of one client.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Demand {
     demands: VecDeque<u64>,
@@ -98,7 +97,6 @@ impl Demand {
         order::mean(self.values())
     }
 
-    /// Takes a complete job.
     pub(crate) fn take(&mut self, job: &Job, period_ns: u64) {
         self.keep(job);
         let wanted_ns = self.wanted_ns(period_ns);

@@ -33,10 +33,8 @@ const WINDOW_NS: u64 = 2_000_000_000;
 /// The minimum for slow clients, enough for two estimates.
 const LEAST_KEPT: usize = 20;
 
-/// The source of a client's rhythm.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Beat {
-    /// A clock.
     Clock(Fit),
     /// Replies: a closed loop.
     Loop(LoopFit),
@@ -66,7 +64,6 @@ impl Beat {
     }
 }
 
-/// The conditions for an estimate.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Condition {
     pub(crate) jobs: usize,
@@ -84,13 +81,11 @@ impl Condition {
     pub(crate) const KNOWN: Condition = Condition { jobs: 6, span_ns: 0, apart: 1 };
 }
 
-/// Detects the rhythm of one client with one gap.
 #[derive(Clone, Debug)]
 pub(crate) struct Detector {
     gap_ns: u64,
     joiner: Joiner,
     jobs: VecDeque<Job>,
-    /// Jobs since the last estimate.
     since: usize,
     last: Option<Beat>,
     /// The last fit, accepted or not, for display.
@@ -99,11 +94,9 @@ pub(crate) struct Detector {
     pub(crate) count: usize,
 }
 
-/// An accepted estimate.
 #[derive(Clone, Debug)]
 pub(crate) struct Detection {
     pub(crate) beat: Beat,
-    /// The complete jobs.
     pub(crate) jobs: Vec<Job>,
     pub(crate) joiner: Joiner,
 }

@@ -38,7 +38,6 @@ const MAX_FAILURES: u32 = 3;
 const ANOTHER_PERCENT: u64 = 2;
 const SAME_PERCENT: u64 = 1;
 
-/// The verdict on a period after a job.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Verdict {
     Kept,
@@ -46,7 +45,6 @@ pub(crate) enum Verdict {
     Gone,
 }
 
-/// Follows one client.
 #[derive(Clone, Debug)]
 pub(crate) struct Follow {
     pub(crate) beat: Beat,
@@ -62,7 +60,6 @@ impl Follow {
         Follow { beat, jobs: kept, since_estimate: 0, failures: 0, another: None }
     }
 
-    /// Takes a complete job.
     pub(crate) fn take(&mut self, job: Job) -> Verdict {
         self.jobs.push_back(job);
         if self.jobs.len() > JOBS_KEPT {

@@ -26,7 +26,6 @@ pub(crate) const LONGEST_NS: u64 = 250_000_000;
 /// One activation of a client, served to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Burst {
-    /// The time at which its requests arrived.
     pub start: Time,
     /// The time at which its last service ended.
     pub end: Time,
@@ -37,11 +36,9 @@ pub struct Burst {
 /// The requests of a client in one period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Job {
-    /// First activation.
     pub start: Time,
     /// End of the last service.
     pub end: Time,
-    /// Total server time.
     pub demand_ns: u64,
 }
 
@@ -52,7 +49,6 @@ impl Job {
     }
 }
 
-/// The effect of a burst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JoinResult {
     /// It belongs to the open job.
@@ -63,7 +59,6 @@ pub enum JoinResult {
     Endless,
 }
 
-/// Joins the bursts of one client.
 #[derive(Clone, Debug)]
 pub struct Joiner {
     gap_ns: u64,

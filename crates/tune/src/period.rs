@@ -46,7 +46,6 @@ pub struct Fit {
     pub scatter: f64,
     /// Even and odd jobs lie on two lines.
     pub is_pulldown: bool,
-    /// Number of jobs.
     pub jobs: usize,
 }
 

@@ -23,23 +23,19 @@ use xqos_core::{Reservation, ReservationKind, Time};
 pub const AUTO_LIMIT_PPM: u32 = 600_000;
 const US: u64 = 1_000;
 
-/// The server's capacity for reservations.
 #[derive(Clone, Debug, Default)]
 pub struct Room {
     /// Limit U in millionths.
     pub limit_ppm: u32,
     /// Blocking time B.
     pub blocking_ns: u64,
-    /// Manual reservations.
     pub fixed: Vec<Reservation>,
     /// Maximum for all measured reservations, in millionths. `None`: [`AUTO_LIMIT_PPM`].
     pub auto_limit_ppm: Option<u32>,
 }
 
-/// A need and the weight of its client.
 #[derive(Clone, Copy, Debug)]
 pub struct WeightedNeed {
-    /// The wanted reservation.
     pub need: Need,
     /// Weight of the client in hundredths; 100 is the default.
     pub weight: u32,

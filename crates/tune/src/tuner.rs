@@ -28,14 +28,11 @@ const SAME_PERIOD_PERCENT: u64 = 2;
 /// The default weight, in hundredths.
 const USUAL_WEIGHT: u32 = 100;
 
-/// The action for a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Advice {
-    /// Make this reservation.
     Reserve(Reservation),
     /// Replace the current reservation with this one.
     Change(Reservation),
-    /// Release the reservation.
     Release,
 }
 
@@ -63,12 +60,10 @@ impl<K> Default for Tuner<K> {
 }
 
 impl<K: Ord + Copy> Tuner<K> {
-    /// A tuner without clients.
     pub fn new() -> Tuner<K> {
         Tuner::default()
     }
 
-    /// Adds a client.
     pub fn add(&mut self, key: K, now: Time) {
         let tuned = Tuned { weight: USUAL_WEIGHT, since: now, ..Tuned::default() };
         self.clients.entry(key).or_insert(tuned);
@@ -100,7 +95,6 @@ impl<K: Ord + Copy> Tuner<K> {
         }
     }
 
-    /// The findings about each client.
     pub fn reports(&self) -> impl Iterator<Item = (K, Report)> + '_ {
         self.clients.iter().map(|(&key, tuned)| (key, tuned.client.report()))
     }

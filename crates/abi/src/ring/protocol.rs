@@ -16,7 +16,6 @@ use std::sync::atomic::Ordering;
 /// Records read per access to the head. Each access takes the head's cache line from the writer, which needs it often.
 pub const BATCH: u64 = 256;
 
-/// A word of the ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RingWord {
     /// The number of records written.
@@ -27,7 +26,6 @@ pub enum RingWord {
     Record(u64, usize),
 }
 
-/// The memory of a ring.
 pub trait Memory {
     /// The number of records that fit.
     fn capacity(&self) -> u64;
@@ -59,7 +57,6 @@ pub enum ReadResult {
     Lost(u64),
     /// No new record yet.
     Nothing,
-    /// The trace has ended.
     Ended,
 }
 

@@ -112,7 +112,6 @@ impl Letters {
     }
 }
 
-/// An event that can be written as a record.
 trait Record: Sized {
     /// The names of all rows.
     const NAMES: &'static [&'static str];
@@ -263,7 +262,6 @@ impl Entry {
     }
 }
 
-/// The names of all records.
 pub fn names() -> BTreeSet<&'static str> {
     Fact::NAMES.iter().chain(Entry::NAMES).copied().collect()
 }

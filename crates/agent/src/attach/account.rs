@@ -4,7 +4,6 @@
 use super::events::{Call, Event};
 use std::collections::BTreeMap;
 
-/// Work of the server for one descriptor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     pub ns: u64,
@@ -36,7 +35,6 @@ pub struct Account {
     closed: i32,
 }
 
-/// The descriptor that the server is working for.
 #[derive(Clone, Copy, Debug)]
 struct Running {
     /// [`UNKNOWN`] after a wait: the server then first executes requests that it read earlier. They belong to the

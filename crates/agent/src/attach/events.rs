@@ -13,11 +13,9 @@ pub struct Event {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
-    /// Reads from this descriptor.
     Read(i32),
     /// Opened a file (not a connection) as this descriptor.
     Opened(i32),
-    /// Closes this descriptor.
     Close(i32),
     /// Waits for any client.
     Wait,

@@ -6,7 +6,6 @@ use crate::error::{Result, bail, refused};
 use std::fs;
 use xqos_sys as sys;
 
-/// A server to watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     pub pid: i32,

@@ -31,7 +31,6 @@ pub struct Watch {
 pub struct PeerUse {
     pub pid: Option<i32>,
     pub program: String,
-    /// The connection has been closed.
     pub departed: bool,
     pub used: Usage,
 }

@@ -34,7 +34,6 @@ impl NotReserved {
     }
 }
 
-/// The rhythm of a client, as a part of a sentence.
 pub fn rhythm(report: &Report) -> Option<String> {
     Some(match report.beat? {
         Beat::Clock(fit) => format!("draws {:.1} times a second", 1e9 / fit.period_ns.max(1) as f64),

@@ -22,13 +22,11 @@ const WINDOWS: usize = 16;
 const FIRST_WINDOWS: usize = 4;
 const MIN_BUDGET_NS: u64 = 100_000;
 
-/// Demand of one thread.
 #[derive(Debug, Default)]
 pub struct Demand {
     /// Start of the current window: the time, and the processor time used by then.
     began: Option<(u64, u64)>,
     means_ns: VecDeque<u64>,
-    /// Reserved budget and period.
     reserved: Option<(u64, u64)>,
 }
 

@@ -24,11 +24,9 @@ const COMPARED_NS: u64 = 500_000_000;
 struct Program {
     /// Time of the first sample, and the processor time that each thread had used by then.
     first: Option<(u64, BTreeMap<i32, u64>)>,
-    /// The busiest thread.
     thread: Option<i32>,
     demand: Demand,
     reserved: Option<Reservation>,
-    /// Text of the last refusal that was reported.
     refused: Option<String>,
 }
 
@@ -133,7 +131,6 @@ fn give(raised: &mut Raised, thread: i32, wanted: Reservation, is_reserved: bool
     }
 }
 
-/// Processor time that a thread has used.
 fn used_ns(thread: i32) -> Option<u64> {
     fs::read_to_string(format!("/proc/{thread}/schedstat")).ok()?.split_whitespace().next()?.parse().ok()
 }

@@ -16,7 +16,6 @@ use xqos_core::WAIT_BOUNDS_NS;
 const OTHER: &str = "other";
 const WAITS: usize = WAIT_BOUNDS_NS.len() + 1;
 
-/// Labels by which the usage of clients is summed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Labels {
     pub user: String,
@@ -37,7 +36,6 @@ pub struct Totals {
 #[derive(Debug)]
 pub struct Account {
     server_pid: u32,
-    /// Last reported figures of the connected clients.
     before: HashMap<Connection, ClientEntry>,
     /// Last reported figures of departed clients, by program.
     departed: Vec<ClientEntry>,
@@ -116,7 +114,6 @@ impl Labels {
 #[derive(Debug)]
 pub struct Labelled<T> {
     pub all: BTreeMap<Labels, T>,
-    /// Last round in which each set of labels was seen.
     seen: BTreeMap<Labels, u64>,
     most: usize,
     rounds: u64,
@@ -127,7 +124,6 @@ impl<T: Default> Labelled<T> {
         Labelled { all: BTreeMap::new(), seen: BTreeMap::new(), most, rounds: 0 }
     }
 
-    /// Starts a round that sees these labels.
     pub fn start<'a>(&mut self, seen: impl Iterator<Item = &'a Labels>) {
         self.rounds += 1;
         self.seen

@@ -15,7 +15,6 @@ const STACK_BYTES: usize = 256 << 10;
 #[derive(Debug)]
 pub struct Answer {
     pub display: u32,
-    /// Round of the query.
     pub number: u64,
     pub took: Duration,
     /// The process that listens on the display, if any.

@@ -12,7 +12,6 @@ use std::time::Duration;
 /// Covers a frame of a slow animation, and is short compared to the time between two scrapes.
 pub const TRACE_TIME: Duration = Duration::from_millis(200);
 
-/// Figures of one server process.
 #[derive(Debug)]
 pub struct Watched {
     pub server_pid: i32,
@@ -20,7 +19,6 @@ pub struct Watched {
     pub totals: Labelled<TracedUsage>,
 }
 
-/// Usage while the server was traced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TracedUsage {
     pub busy_ns: u64,
@@ -53,7 +51,6 @@ impl Watched {
     }
 }
 
-/// Name of the user that runs a process.
 fn user(pid: i32, users: &Users) -> String {
     fs::metadata(format!("/proc/{pid}")).map(|is| users.name(is.uid())).unwrap_or_default()
 }

@@ -60,7 +60,6 @@ impl Page {
         self.line(head.name, suffix, &[labels], value);
     }
 
-    /// Writes a histogram of waits and their sum.
     pub fn waits(&mut self, head: &Metric, labels: &str, counts: &[u64; WAIT_BOUNDS_NS.len() + 1], sum_seconds: f64) {
         let mut below = 0;
         for (&bound_ns, count) in WAIT_BOUNDS_NS.iter().zip(counts) {
@@ -98,7 +97,6 @@ impl Page {
     }
 }
 
-/// Escapes the value of a label.
 pub fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }

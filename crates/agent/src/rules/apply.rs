@@ -48,7 +48,6 @@ pub fn bit(kind: SettingKind) -> u32 {
     1 << kind as u32
 }
 
-/// The server that receives the requests.
 pub trait Server {
     /// Changes a setting, or clears it if it has its initial value. The error says why that failed and what to do.
     fn set(&self, entry: &ClientEntry, subject: Subject, setting: Setting) -> Result<()>;
@@ -102,11 +101,9 @@ struct Client {
     is_auto: bool,
     /// Process that is raised while it redraws.
     boosted: Option<i32>,
-    /// Refusals that were reported.
     reported: BTreeSet<String>,
 }
 
-/// Applies rules to a server's clients.
 #[derive(Debug)]
 pub struct Applier<S, A, B> {
     server: S,
@@ -115,7 +112,6 @@ pub struct Applier<S, A, B> {
     clients: BTreeMap<u32, Client>,
     /// Reported reasons for not raising any process.
     unable: BTreeSet<String>,
-    /// The last refusal that was reported.
     refusal: Option<String>,
 }
 
@@ -173,7 +169,6 @@ impl<S: Server, A: Auto, B: Boost> Applier<S, A, B> {
         all_messages
     }
 
-    /// Forgets a client that has disconnected.
     pub fn forget(&mut self, client: u32) {
         let Some(Client { is_auto, boosted, .. }) = self.clients.remove(&client) else { return };
         boosted.into_iter().for_each(|pid| self.boost.end(pid));

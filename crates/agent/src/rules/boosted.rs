@@ -25,7 +25,6 @@ pub trait Boost {
 pub struct ByBoost {
     display: String,
     child: Option<Child>,
-    /// Number of clients of each process.
     pids: BTreeMap<i32, usize>,
 }
 

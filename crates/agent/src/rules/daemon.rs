@@ -33,7 +33,6 @@ use xqos_rules::facts::{ClientFacts, State};
 use xqos_rules::files::Loader;
 use xqos_sys::{self as sys, Signals};
 
-/// Reason why the daemon ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Signal,
@@ -43,7 +42,6 @@ enum End {
     ServerGone,
 }
 
-/// The rules daemon of one display.
 #[derive(Debug)]
 pub struct Daemon {
     applier: Applier<Session, ByTrace, ByBoost>,
@@ -252,7 +250,6 @@ impl Daemon {
         self.schedule.add_all();
     }
 
-    /// Answers a question of another client.
     fn answer(&mut self, asked: &SelectionRequestEvent, question: Option<Question>) -> Result<()> {
         if question == Some(Question::Reload) {
             self.load();
@@ -281,7 +278,6 @@ impl Daemon {
         })
     }
 
-    /// Evaluates the rules for the changed clients.
     fn evaluate(&mut self) -> Result<()> {
         let changed = self.schedule.start(self.began.elapsed());
         let entries = self.others()?;

@@ -17,7 +17,6 @@ use std::path::{Path, PathBuf};
 const BUFFER: usize = 4096;
 const UNWATCHED: &str = "cannot watch the rules folders";
 
-/// Watches the folders of rules.
 #[derive(Debug)]
 pub struct Folders {
     paths: Vec<PathBuf>,
@@ -25,7 +24,6 @@ pub struct Folders {
     watches: Vec<Watch>,
 }
 
-/// One inotify watch.
 #[derive(Debug)]
 struct Watch {
     id: i32,

@@ -9,7 +9,6 @@ use xqos_abi::{Setting, Subject};
 use xqos_cli::quantity::Share;
 use xqos_client::Error;
 
-/// The limit per user, as set by this daemon.
 #[derive(Debug, Default)]
 pub struct UserLimit {
     /// The value that we have set; 0 for none.

@@ -32,7 +32,6 @@ impl Users {
         Users(passwd.split(|&byte| byte == b'\n').filter_map(user).collect())
     }
 
-    /// The name, or else the number.
     pub fn name(&self, number: u32) -> String {
         self.0.get(&number).cloned().unwrap_or_else(|| number.to_string())
     }

@@ -10,7 +10,6 @@ use std::time::Duration;
 /// Shortest time between two evaluations: half the time in which a change of rules must reach the server.
 pub const MIN_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Clients to evaluate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Changed {
     Clients(BTreeSet<u32>),

@@ -32,7 +32,6 @@ const CHUNK: usize = 1 << 17;
 /// Maximum size of an answer, in units of four bytes.
 const MAX_ANSWER: u32 = 1 << 22;
 
-/// The rules daemon of a display.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Holder {
     window: Window,
@@ -40,7 +39,6 @@ pub struct Holder {
     pub pid: u32,
 }
 
-/// A question to the daemon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Question {
     Status,
@@ -65,7 +63,6 @@ impl Question {
 pub struct SelectionLock {
     window: Window,
     selection: Atom,
-    /// The targets of [`Question::ALL`].
     targets: [Atom; 2],
 }
 

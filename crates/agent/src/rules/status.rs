@@ -23,11 +23,9 @@ pub struct Status {
     pub applied: Vec<Applied>,
 }
 
-/// The result of reading the rule files.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RulesRead {
     pub count: usize,
-    /// The files that have rules.
     pub files: Vec<String>,
     pub mistakes: Vec<String>,
     /// The last valid version of a refused file stays in effect.
@@ -40,7 +38,6 @@ pub struct LastError {
     pub ago_ms: f64,
 }
 
-/// A setting that a rule makes for a client.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Applied {
     pub client: String,

@@ -43,13 +43,11 @@ pub enum Viewers {
     Some(usize),
 }
 
-/// Duration of the absence of viewers.
 #[derive(Debug)]
 pub struct Absence {
     limit: Duration,
     /// Time and result of the last check.
     seen: Option<(Duration, Viewers)>,
-    /// Start of the absence.
     since: Option<Duration>,
 }
 

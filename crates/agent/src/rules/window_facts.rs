@@ -16,7 +16,6 @@ use x11rb::protocol::xproto::{
 use xqos_rules::facts::{ClientFacts, State, bounded};
 
 x11rb::atom_manager! {
-    /// Properties and values.
     Atoms: AtomsCookie {
         WM_STATE,
         _NET_WM_STATE,
@@ -30,14 +29,12 @@ const ICONIC_STATE: u32 = 3;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct WindowState {
-    /// Instance and class.
     class: Vec<String>,
     fullscreen: bool,
     /// `None` if no window manager sets it.
     iconic: Option<bool>,
 }
 
-/// The windows of a display.
 #[derive(Debug)]
 pub struct WindowFacts {
     atoms: Atoms,
@@ -106,13 +103,11 @@ impl WindowFacts {
         }
     }
 
-    /// Forgets a client that has disconnected, and its windows.
     pub fn forget(&mut self, client: u32) {
         let id_mask = self.id_mask;
         self.windows.retain(|window, _| window & !id_mask != client);
     }
 
-    /// Adds the facts about a client's windows.
     pub fn add_to(&self, client: u32, facts: &mut ClientFacts) {
         let windows: Vec<_> = self.windows.range(client..=client | self.id_mask).map(|(_, window)| window).collect();
         let classes: BTreeSet<&String> = windows.iter().flat_map(|window| &window.class).collect();

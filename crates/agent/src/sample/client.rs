@@ -15,7 +15,6 @@ use xqos_core::{ReservationKind, WAIT_BOUNDS_NS};
 use xqos_trace::histogram::Histogram;
 use xqos_tune::{Report, State};
 
-/// Number of classes of waits.
 pub const WAITS: usize = WAIT_BOUNDS_NS.len() + 1;
 
 #[derive(Clone, Debug, Default)]
@@ -37,9 +36,7 @@ pub struct Client {
     pub title: Option<String>,
     /// Response times in the interval, if there is a trace.
     pub responses: Option<Histogram>,
-    /// Start of its current wait.
     pub waits_since_ns: Option<u64>,
-    /// Name of its longest request.
     pub longest_request: String,
     /// Scheduling of its main thread, if it is not the default.
     pub cpu: Option<Processor>,
@@ -48,7 +45,6 @@ pub struct Client {
 }
 
 fields! {
-/// The fields of a client.
 pub const CLIENT of client: Client as JSON;
 
 "pid" number("PID", 7, ""): "process; null, like uid and program, for a client on another machine" =>
@@ -259,7 +255,6 @@ impl Client {
         self.entry.charged_ns.abs_diff(own_ns) > (own_ns / 100).max(1_000_000)
     }
 
-    /// Returns true if its reservation was measured.
     pub fn is_auto(&self) -> bool {
         self.entry.reservation_origin.as_str().starts_with("auto")
     }
@@ -348,7 +343,6 @@ fn state(report: Report) -> &'static str {
     }
 }
 
-/// Result of the measurement as text.
 fn found(report: Report) -> Value {
     let need = report.need.map(|need| format!(" {} / {}", of_ns(need.budget_ns), of_ns(need.period_ns)));
     Value::Text(format!("{}{}, confidence {:.2}", state(report), need.unwrap_or_default(), report.confidence))

@@ -67,13 +67,11 @@ pub fn list(before: &ClientLists, now: &ClientLists, elapsed_ns: u64, running: f
     list
 }
 
-/// Name of the program, or "other".
 pub fn name(departed: &Departed) -> String {
     departed.program.as_deref().map_or_else(|| "other".to_owned(), printable)
 }
 
 fields! {
-/// The fields of departed clients.
 pub const DEPARTED of left: Departed;
 
 "program" elastic("CLIENTS THAT LEFT", 17, ""):

@@ -21,7 +21,6 @@ const READ_EVERY: Duration = Duration::from_millis(100);
 /// How often titles are read, which takes a round trip for each window.
 const TITLES_EVERY: Duration = Duration::from_secs(10);
 
-/// Takes a series of samples.
 #[derive(Debug)]
 pub struct Sampler {
     pub session: Session,
@@ -34,7 +33,6 @@ pub struct Sampler {
     titles_at: Option<Instant>,
     /// Also lists our own connection.
     with_own: bool,
-    /// Measurement of each client in the trace.
     measured: BTreeMap<u32, xqos_tune::Client>,
 }
 
@@ -79,7 +77,6 @@ impl Sampler {
         let _ = self.feed.trace(&self.session, level);
     }
 
-    /// Waits, and reads the trace in the meantime.
     pub fn wait(&mut self, time: Duration) {
         let until = Instant::now() + time;
         loop {

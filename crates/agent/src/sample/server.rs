@@ -27,7 +27,6 @@ pub struct Server {
 }
 
 fields! {
-/// The fields of a server.
 pub const SERVER of server: Server as JSON;
 
 "policy": "name of the scheduling policy" => Value::Text(server.info.policy.name().to_owned());
@@ -56,7 +55,6 @@ pub const SERVER of server: Server as JSON;
     Value::Other(json!(server.longest_requests), String::new());
 }
 
-/// A single long request.
 #[derive(Clone, Debug)]
 pub struct Longest {
     pub name: String,
@@ -69,7 +67,6 @@ pub struct Longest {
 }
 
 fields! {
-/// The fields of a long request.
 pub const LONGEST of longest: Longest as JSON;
 
 "ms" number("LENGTH", 8, ""): "processor time of the request" => time(longest.ns);

@@ -35,7 +35,6 @@ pub(super) struct Group {
 }
 
 impl Group {
-    /// True if a client with these facts belongs to this account.
     pub(super) fn is_for(&self, facts: &Facts) -> bool {
         self.id == facts.group && self.sync_priority == facts.sync_priority
     }
@@ -65,7 +64,6 @@ impl Accounts {
         self.account(client).group
     }
 
-    /// The account of a client's group.
     pub(super) fn group(&self, client: ClientId) -> Group {
         self.groups.get(self.group_number(client)).copied().flatten().unwrap_or(NO_GROUP)
     }
@@ -115,7 +113,6 @@ impl Accounts {
         account
     }
 
-    /// Sets the weight of a client, and of its group.
     pub(super) fn set_weights(&mut self, client: ClientId, facts: &Facts) {
         if let Some(account) = self.account_mut(client) {
             account.weight = facts.weight;

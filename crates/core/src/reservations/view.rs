@@ -15,12 +15,10 @@ impl Reservations {
         self.shared(self.number_of(holder)?).map(|shared| &shared.state)
     }
 
-    /// True if the client uses the reservation of its group.
     pub(crate) fn is_shared(&self, client: ClientId) -> bool {
         self.shared_by(client).is_some_and(|shared| shared.holder != Holder::Client(client))
     }
 
-    /// The reservation that the client is a member of.
     pub(crate) fn state_of(&self, client: ClientId) -> Option<&ReservationState> {
         self.shared_by(client).map(|shared| &shared.state)
     }
@@ -60,7 +58,6 @@ impl Reservations {
         self.depleted.peek().map(|(at, _)| at)
     }
 
-    /// Ready members of reservations with budget.
     pub(crate) fn ready(&self) -> impl Iterator<Item = ClientId> + '_ {
         let with_budget = self.all.iter().flatten().filter(|shared| !shared.state.depleted);
         with_budget.flat_map(|shared| shared.ready.iter().map(|&(_, client)| client))

@@ -54,7 +54,6 @@ impl Scheduler {
         self.group_weights.iter().find(|(id, _)| *id == group).map_or(0, |&(_, weight)| weight)
     }
 
-    /// Sets the weight of a group, for its present and future clients.
     pub(super) fn set_group_weight(&mut self, group: GroupId, weight: u32, now: Time) {
         if group == GroupId::NONE {
             return;
@@ -76,7 +75,6 @@ impl Scheduler {
         self.ids().for_each(|client| self.update_cap(client, now));
     }
 
-    /// Sets the desktop role of a client.
     pub(super) fn set_role(&mut self, client: ClientId, role: Role, now: Time) {
         let Some(record) = self.client_mut(client).filter(|record| record.role != role) else { return };
         let had_one = core::mem::replace(&mut record.role, role).is_any();
@@ -104,7 +102,6 @@ impl Scheduler {
         self.supply
     }
 
-    /// The pacing of clients that uncover others.
     pub fn pacing(&self) -> Pacing {
         self.pacing
     }
@@ -176,7 +173,6 @@ impl Scheduler {
         }
     }
 
-    /// Updates which reservation a client is a member of.
     pub(super) fn update_membership(&mut self, client: ClientId, now: Time) {
         let Some(record) = self.client(client) else { return };
         let group = Some(Holder::Group(record.facts.group)).filter(|_| !record.role.is_any());

@@ -195,7 +195,6 @@ impl Scheduler {
         }
     }
 
-    /// Charges a service to the client's own reservation or to that of its group.
     fn charge_reservation(&mut self, client: ClientId, ns: u64, end: Time) {
         let Some(record) = self.client(client) else { return };
         // A cap is an upper limit, which the paper's soft rule would exceed.
@@ -233,7 +232,6 @@ impl Scheduler {
         self.ids().for_each(|client| self.update_cap(client, service.end));
     }
 
-    /// Updates whether the cap of a client's group is used up.
     pub(super) fn update_cap(&mut self, client: ClientId, now: Time) {
         let Some(record) = self.client(client) else { return };
         let capped = self.caps.is_used_up(record.facts.group) && !record.role.is_any();

@@ -58,7 +58,6 @@ impl Scheduler {
         (words.into_vec().is_empty() && scheduler.connected == clients.len()).then_some(scheduler)
     }
 
-    /// Reads a client and its own reservation.
     fn read_client(&mut self, words: &mut Words<'_>) -> Option<(ClientId, Option<ReservationState>)> {
         let id = words.id(ClientId(0))?;
         let (client, [own, past]) = Client::default().carry([None, None], words)?;

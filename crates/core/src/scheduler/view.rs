@@ -7,27 +7,22 @@ use crate::policy::PolicyKind;
 use crate::{ClientId, GroupId, Holder, Parameters, Reservation, ReservationState, Time, Usage};
 
 impl Scheduler {
-    /// The policy.
     pub fn policy(&self) -> PolicyKind {
         self.policy.kind()
     }
 
-    /// The parameters.
     pub fn parameters(&self) -> Parameters {
         self.parameters
     }
 
-    /// The number of connected clients.
     pub fn client_count(&self) -> usize {
         self.connected
     }
 
-    /// All reservations with their holders.
     pub fn reservations(&self) -> impl Iterator<Item = (Holder, Reservation)> + '_ {
         self.reservations.iter().map(|(holder, state, _)| (holder, state.reservation))
     }
 
-    /// The current state of a group's reservation.
     pub fn group_reservation(&self, group: GroupId) -> Option<ReservationState> {
         self.reservations.get(Holder::Group(group)).copied()
     }
@@ -37,12 +32,10 @@ impl Scheduler {
         self.reservations.state_of(client).copied()
     }
 
-    /// True if a client is served from the reservation of its group.
     pub fn shares_reservation(&self, client: ClientId) -> bool {
         self.reservations.is_shared(client)
     }
 
-    /// The number of reservations of clients and groups.
     pub fn reservation_count(&self) -> usize {
         self.reservation_count
     }
@@ -66,7 +59,6 @@ impl Scheduler {
         blocking_ns.saturating_add(self.supply.gap_ns())
     }
 
-    /// The longest blocking observed recently.
     pub fn blocking_observed_ns(&self, now: Time) -> u64 {
         self.blocking.observed_ns(now)
     }
@@ -76,7 +68,6 @@ impl Scheduler {
         self.reservation_in_use(client).filter(|_| !self.reservations.is_shared(client))
     }
 
-    /// The accounting of a client.
     pub fn usage(&self, client: ClientId) -> Option<Usage> {
         Some(self.client(client)?.usage)
     }
@@ -91,17 +82,14 @@ impl Scheduler {
         self.client(client).map(|record| (record.facts.weight, record.facts.fixed_priority))
     }
 
-    /// The desktop role of a client.
     pub fn role(&self, client: ClientId) -> Role {
         self.client(client).map_or(Role::NONE, |record| record.role)
     }
 
-    /// The client that a window manager works for.
     pub fn works_for(&self, client: ClientId) -> Option<ClientId> {
         self.client(client)?.works_for
     }
 
-    /// True if a client is served under the desktop rule.
     pub fn is_desktop_client(&self, client: ClientId) -> bool {
         self.is_desktop(client)
     }
@@ -134,7 +122,6 @@ impl Scheduler {
         self.desktop.waits_until(now).filter(|_| waits)
     }
 
-    /// True if the client has requests.
     pub fn is_ready(&self, client: ClientId) -> bool {
         self.client(client).is_some_and(|record| record.ready)
     }
@@ -144,7 +131,6 @@ impl Scheduler {
         self.client(client).is_some_and(|record| record.watched)
     }
 
-    /// The number of watched clients.
     pub fn watched_count(&self) -> usize {
         self.watched
     }
@@ -161,12 +147,10 @@ impl Scheduler {
         self.client(client).is_some_and(|record| record.capped)
     }
 
-    /// True if a group has used up its cap.
     pub fn is_cap_used_up(&self, group: GroupId) -> bool {
         self.caps.is_used_up(group)
     }
 
-    /// True if any group has a cap.
     pub fn has_caps(&self) -> bool {
         !self.caps.is_empty()
     }
@@ -176,12 +160,10 @@ impl Scheduler {
         self.caps.ppm(group)
     }
 
-    /// The beginning of the current server grab.
     pub fn grab_began(&self) -> Option<Time> {
         self.client(self.grab?)?.grabbed_at
     }
 
-    /// The client that holds the server grab.
     pub fn grab(&self) -> Option<ClientId> {
         self.grab
     }

@@ -60,7 +60,6 @@ impl<'t> Report<'t> {
         }
     }
 
-    /// Returns true if there is any mistake so far.
     pub(crate) fn has_mistakes(&self) -> bool {
         !self.mistakes.is_empty()
     }
@@ -162,7 +161,6 @@ impl<'t> Report<'t> {
     }
 }
 
-/// Converts a value of the TOML parser.
 pub(crate) fn value_of<'a>(value: &'a DeValue<'_>) -> Value<'a> {
     match value {
         DeValue::String(text) => Value::Text(text),

@@ -34,7 +34,6 @@ struct ControlConnection {
     identity: Identity,
     input: Vec<u8>,
     sequence: u16,
-    /// The descriptor to send with the next reply.
     descriptor: Option<OwnedFd>,
     /// Bytes that did not fit into the socket's buffer.
     output: RefCell<Vec<u8>>,
@@ -49,7 +48,6 @@ struct ControlRequest {
     bytes: Vec<u8>,
 }
 
-/// The control socket of one display.
 #[derive(Debug)]
 struct Listener {
     display: u32,
@@ -261,7 +259,6 @@ impl ControlConnection {
     }
 }
 
-/// Carries out and answers the requests from these connections.
 pub fn answer_all<H: Host>(engine: &mut Engine<H>, epoll: RawFd, connections: impl Fn(&mut H) -> &mut Connections) {
     let (all, gone) = connections(&mut engine.host).receive(epoll);
     gone.into_iter().for_each(|id| engine.control_gone(id));

@@ -53,7 +53,6 @@ pub fn supply() -> Supply {
     reservation.map_or_else(Supply::default, |(budget_ns, period_ns)| Supply { budget_ns, period_ns })
 }
 
-/// The loan, shared by both threads.
 #[derive(Debug)]
 pub struct Loan {
     server: i32,

@@ -77,7 +77,6 @@ pub struct Dix {
     pub first_error: u8,
 }
 
-/// The running slice.
 #[derive(Clone, Copy, Debug)]
 struct DixSlice {
     choice: Choice,

@@ -33,7 +33,6 @@ impl Identity {
         self.uid != Identity::NOBODY
     }
 
-    /// The name of the client's program.
     pub fn program(&self) -> String {
         if self.pid > 0 { xqos_sys::program(self.pid) } else { String::new() }
     }

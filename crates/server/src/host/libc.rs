@@ -74,7 +74,6 @@ impl std::fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// The running slice.
 #[derive(Debug, Default)]
 struct LibcSlice {
     chosen: Option<ClientId>,
@@ -90,7 +89,6 @@ struct LibcSlice {
     ended_at: Option<Time>,
 }
 
-/// The server of this process.
 #[derive(Debug)]
 pub struct Libc {
     epoll: RawFd,

@@ -62,7 +62,6 @@ fn find(name: &CStr) -> *mut c_void {
     found
 }
 
-/// Changes what an epoll watches.
 pub fn control(epoll: &impl AsRawFd, operation: c_int, fd: RawFd, events: u32, token: u64) -> io::Result<()> {
     let mut event = libc::epoll_event { events, u64: token };
     // SAFETY: the epoll is open, and the event lives through the call.
@@ -109,7 +108,6 @@ pub fn epoll_wait_now(epoll: RawFd, events: &mut [libc::epoll_event]) -> usize {
     usize::try_from(count).unwrap_or(0)
 }
 
-/// Sends bytes together with a descriptor.
 pub fn send_with_descriptor(socket: RawFd, bytes: &[u8], fd: RawFd) -> io::Result<()> {
     // SAFETY: both descriptors are open for the whole call.
     let (socket, fd) = unsafe { (BorrowedFd::borrow_raw(socket), [BorrowedFd::borrow_raw(fd)]) };

@@ -9,14 +9,12 @@ use crate::mechanism::settings::Settings;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The environment variable that names the host.
 pub const HOST: &str = "XQOS_HOST";
 
 static IS_PRELOADED: AtomicBool = AtomicBool::new(false);
 static IS_DIX_FORCED: AtomicBool = AtomicBool::new(false);
 static SETTINGS: OnceLock<Settings> = OnceLock::new();
 
-/// The host requested by [`HOST`].
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum HostChoice {
     Any,

@@ -56,7 +56,6 @@ struct RunningSlice {
     cpu_ns: Option<u64>,
 }
 
-/// Totals for the whole server.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Totals {
     pub started: Time,
@@ -65,7 +64,6 @@ pub struct Totals {
     pub early_ends: u64,
 }
 
-/// The state of the mechanism during one generation of a server.
 #[derive(Debug)]
 pub struct Engine<H> {
     pub host: H,

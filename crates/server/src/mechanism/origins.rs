@@ -49,7 +49,6 @@ impl SettingOrigins {
         self.0.iter().map(|&(kind, _)| kind)
     }
 
-    /// The settings that this connection leased.
     pub fn leased_by(&self, asker: ClientId) -> Vec<SettingKind> {
         self.0.iter().filter(|(_, origin)| origin.leased_by == Some(asker)).map(|&(kind, _)| kind).collect()
     }

@@ -8,7 +8,6 @@ use xqos_core::{ClientId, Time};
 #[derive(Clone, Copy, Debug)]
 struct OwedAnswer {
     client: ClientId,
-    /// The client that caused the Expose.
     cause: Option<ClientId>,
     until: Time,
 }

@@ -21,7 +21,6 @@ use xqos_core::{ClientId, Holder, Parameters, PolicyKind, Time};
 pub enum Refused {
     Request,
     Length,
-    /// This value is invalid.
     Value(u32),
     /// The asker lacks the right to change this client; 0 means the server.
     Access(u32),

@@ -58,7 +58,6 @@ impl Roles {
         self.managers.is_empty()
     }
 
-    /// Removes a client that has disconnected.
     pub fn leave(&mut self, client: ClientId) {
         self.managers.retain(|&(_, _, other)| other != client);
     }

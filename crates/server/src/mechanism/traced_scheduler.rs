@@ -58,7 +58,6 @@ impl TracedScheduler {
         outcome
     }
 
-    /// Returns true if the fact would change anything.
     fn changes_anything(&self, now: Time, fact: &Fact) -> bool {
         match *fact {
             Fact::Arrived { client } => !self.scheduler.is_ready(client),

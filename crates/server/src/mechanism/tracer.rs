@@ -30,12 +30,10 @@ pub struct TraceHandle {
 }
 
 impl Tracer {
-    /// Returns true if there are readers.
     pub fn is_on(&self) -> bool {
         self.0.is_some()
     }
 
-    /// The highest level that any reader asked for.
     pub fn level(&self) -> Option<Level> {
         self.0.as_ref().and_then(|open| open.readers.iter().map(|&(_, level)| level).max())
     }
@@ -94,7 +92,6 @@ impl Tracer {
         was_one
     }
 
-    /// Ends the trace for all readers.
     pub fn close(&mut self, now: Time) {
         self.note(now, Entry::End);
         self.0 = None;

@@ -12,7 +12,6 @@ const INPUT_ENDS_EVERY_NS: u64 = 1_000_000;
 /// The core requests that the server can execute in parts: CopyArea to GetImage, except lines, polygons and planes.
 const WITH_PARTS: [u32; 9] = [62, 64, 66, 67, 68, 70, 71, 72, 73];
 
-/// Work done in a slice so far.
 #[derive(Clone, Copy, Debug, Default)]
 struct Done {
     requests: u32,

@@ -51,7 +51,6 @@ unsafe extern "C" {
     fn xqos_setup_vendor(setup: *const c_void, length: *mut u32, release: *mut u32) -> *const c_char;
 }
 
-/// The request being dispatched.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Head {

@@ -18,7 +18,6 @@ const KNOWN_WINDOWS: std::ops::Range<u32> = 12_101_000..12_200_000;
 pub struct DixClient {
     pub client: Client,
     pub established: bool,
-    /// The socket has been watched before.
     pub armed_before: bool,
     /// The priority that a client has set through SYNC.
     pub sync_priority: i32,
@@ -26,7 +25,6 @@ pub struct DixClient {
     pub sequence: u32,
 }
 
-/// The results of the checks so far.
 #[derive(Debug, Default)]
 pub struct ServerChecks {
     server: bool,

@@ -58,7 +58,6 @@ pub struct Limit {
     pub always: bool,
 }
 
-/// A request that is executed in parts.
 #[derive(Debug)]
 struct Cut {
     client: Client,
@@ -80,7 +79,6 @@ struct Cut {
     held_ns: u64,
 }
 
-/// An image that is read in parts.
 #[derive(Debug)]
 struct ReadImage {
     drawable: Used,
@@ -90,7 +88,6 @@ struct ReadImage {
     data: Vec<u8>,
 }
 
-/// The result of a request procedure.
 #[derive(Clone, Copy, Debug)]
 pub struct Outcome {
     pub status: i32,
@@ -137,7 +134,6 @@ struct State {
     spare: Vec<u8>,
     /// Clients may have made pixmaps of memory that other pixmaps share.
     may_share: bool,
-    /// A client has grabbed the server.
     is_grabbed: bool,
 }
 
@@ -179,7 +175,6 @@ pub fn stop(symbols: &Symbols) {
     wrap(symbols);
 }
 
-/// Wraps the requests that may be cut.
 fn wrap(symbols: &Symbols) {
     let mut cuts = [false; ENTRIES];
     // A request that was cut returns through its wrapper.
@@ -219,7 +214,6 @@ pub fn take_finished() -> Option<(Client, u32, u64)> {
     state()?.finished.pop()
 }
 
-/// A client has grabbed the server, or the grab has ended.
 pub fn grabbed(is_grabbed: bool) {
     if let Some(state) = state() {
         state.is_grabbed = is_grabbed;

@@ -68,7 +68,6 @@ fn wrapped() -> &'static mut WrappedTables {
     unsafe { &mut *WRAPPED.get() }
 }
 
-/// Sets what is observed.
 pub fn configure(symbols: &Symbols, counts: bool, times: bool) {
     let wrapped = wrapped();
     if times && !wrapped.times {
@@ -79,7 +78,6 @@ pub fn configure(symbols: &Symbols, counts: bool, times: bool) {
     install(wrapped, symbols);
 }
 
-/// Sets the requests that may be cut.
 pub fn set_cuts(symbols: &Symbols, cuts: [bool; ENTRIES]) {
     let wrapped = wrapped();
     wrapped.cuts = cuts;
@@ -93,7 +91,6 @@ pub fn set_sync(symbols: &Symbols, major_opcode: usize) {
     install(wrapped, symbols);
 }
 
-/// Turns the guard on or off.
 pub fn set_guard(symbols: &Symbols, guards: bool) {
     let wrapped = wrapped();
     if std::mem::replace(&mut wrapped.guards, guards) != guards {

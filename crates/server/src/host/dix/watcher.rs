@@ -64,7 +64,6 @@ pub struct Watcher {
     stop: OwnedFd,
     thread: Option<JoinHandle<()>>,
     slices: u64,
-    /// True if the watcher knows of the running slice.
     in_slice: bool,
     server_cpu_clock: libc::clockid_t,
 }
@@ -127,7 +126,6 @@ impl Watcher {
         !self.shared.failed.load(Ordering::Acquire)
     }
 
-    /// A client with this index connected over this descriptor.
     pub fn connected(&mut self, client: ClientId, fd: RawFd) {
         let slot = &self.shared.slots[usize::from(client.0)];
         // Pairs with the load of `descriptors`, as in `gone`.

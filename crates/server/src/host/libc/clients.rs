@@ -36,7 +36,6 @@ pub struct LibcClient {
     pub begins_request: bool,
     /// The data read so far end with a complete request.
     pub at_boundary: bool,
-    /// Bytes of a request that are still to be read.
     pub rest_bytes: usize,
     /// When the last read returned; `None` once its cost is measured.
     pub reading: Option<Time>,
@@ -46,7 +45,6 @@ pub struct LibcClient {
     setup: Setup,
 }
 
-/// The progress of the connection setup.
 #[derive(Debug, Default)]
 enum Setup {
     /// The client has sent nothing yet.
@@ -184,7 +182,6 @@ impl Engine<Libc> {
         }
     }
 
-    /// The server has written these bytes to the client.
     pub fn written(&mut self, id: ClientId, bytes: &[u8]) {
         let Some(known) = self.host.known_mut(id) else { return };
         if let Setup::Done(output) = &mut known.setup {

@@ -24,7 +24,6 @@ pub struct SeenEvents {
     pub exposed: bool,
 }
 
-/// The position in the stream.
 #[derive(Debug)]
 pub struct Output {
     /// The first bytes of a message, as far as they have been written.
@@ -40,7 +39,6 @@ impl Output {
         Output { head: [0; MESSAGE_BYTES], have: 0, rest }
     }
 
-    /// Processes the next bytes that the server has written.
     pub fn written(&mut self, mut bytes: &[u8], is_swapped: bool) -> SeenEvents {
         let mut seen = SeenEvents::default();
         while !bytes.is_empty() {

@@ -103,7 +103,6 @@ impl Libc {
         running.last_request = last_request.unwrap_or(running.last_request);
     }
 
-    /// Measures the cost of the last read.
     pub(super) fn measure(&mut self, now: Time) {
         if let Some(known) = self.running.reader.and_then(|id| self.known_mut(id)) {
             known.measure(now);

@@ -44,7 +44,6 @@ impl<H: Host> Engine<H> {
         self.notify(NotifyKind::ClientConnected, id, 0);
     }
 
-    /// The client's connection is closed.
     pub fn gone(&mut self, id: ClientId) {
         if self.slot(id).is_none() {
             return;
@@ -85,7 +84,6 @@ impl<H: Host> Engine<H> {
         }
     }
 
-    /// A client has grabbed the server or released its grab.
     pub fn grabbed(&mut self, id: ClientId, grabs: bool) {
         self.scheduler.handle(self.host.now(), Fact::Grabbed { by: grabs.then_some(id) });
         self.grab_reported = false;

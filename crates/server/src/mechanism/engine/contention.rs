@@ -15,7 +15,6 @@ pub struct ContentionState {
     /// `None` if contention is always assumed.
     measure: Option<Contention>,
     has_short_slices: bool,
-    /// The last time there was contention.
     last: Option<Time>,
 }
 
@@ -38,7 +37,6 @@ impl ContentionState {
 }
 
 impl<H: Host> Engine<H> {
-    /// Accounts for a slice that was served from `start` to `end`.
     pub(super) fn measure_contention(&mut self, start: Time, end: Time) {
         let change = self.contention.measure.as_mut().and_then(|measure| measure.served(start, end));
         if let Some(is_on) = change {

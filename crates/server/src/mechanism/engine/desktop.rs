@@ -10,7 +10,6 @@ use xqos_core::{ClientId, Fact, Outcome, Time};
 const ROOT_POLL_NS: u64 = 250_000_000;
 
 impl<H: Host> Engine<H> {
-    /// The owner of a selection changed.
     pub fn selection(&mut self, name: &str, owner: Option<ClientId>) {
         let Some((kind, screen)) = ManagerKind::from_selection(name) else { return };
         // Before the server knows its screens, no client can own a selection.

@@ -16,7 +16,6 @@ const MARK_INTERVAL_NS: u64 = 10_000_000;
 const PACING_OF_SOME: Pacing = Pacing { limit_ns: 40_000_000, floor_ns: 50_000_000 };
 
 impl<H: Host> Engine<H> {
-    /// User input or an Expose was delivered to a client.
     pub fn input_or_expose(&mut self, id: ClientId, is_input: bool) {
         if is_input {
             let at = self.host.now();

@@ -46,7 +46,6 @@ impl<H: Host> Engine<H> {
         self.regroup(id);
     }
 
-    /// A group has budget again.
     pub(super) fn group_resumed(&mut self, group: GroupId) {
         let is_hard = self.scheduler.group_reservation(group).is_some_and(|state| state.reservation.kind.is_hard());
         if is_hard || self.scheduler.has_caps() {

@@ -9,7 +9,6 @@ use crate::mechanism::origins::{Origin, SettingOrigins};
 use xqos_abi::{Label, NO_RESERVATION, NotifyKind, Setting, SettingKind, Subject};
 use xqos_core::{Admission, ClientId, Fact, GroupId, Holder, Parameters, PolicyKind, Reservation};
 
-/// The subject of a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
     Client(ClientId),
@@ -152,7 +151,6 @@ impl<H: Host> Engine<H> {
         }
     }
 
-    /// Undoes the settings that this connection leased.
     pub(super) fn end_leases(&mut self, asker: ClientId) {
         self.declared_origins.end(asker);
         let of_group = |group| self.members(group).next().map(|named| Target::Group(group, named));

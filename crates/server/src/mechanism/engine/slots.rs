@@ -22,7 +22,6 @@ pub struct Slot {
     pub sync_priority: i32,
     /// The remote address of a client on another machine.
     pub host: Box<str>,
-    /// The control group of the client's application.
     pub(super) control_group: Option<Box<str>>,
     pub group: GroupId,
     /// The group that the client was explicitly put into.
@@ -99,7 +98,6 @@ impl<H: Host> Engine<H> {
         self.scheduler.handle(self.host.now(), fact)
     }
 
-    /// The choice made for the running slice.
     pub fn choice(&self) -> Option<Choice> {
         self.running.map(|running| running.choice)
     }

@@ -67,7 +67,6 @@ impl Rule {
     }
 }
 
-/// One line of the table.
 struct Line<'a> {
     extension: &'a str,
     /// `None` for all opcodes that no other line names.
@@ -139,7 +138,6 @@ impl Guard {
     }
 }
 
-/// Everything that a request touches.
 #[derive(Debug, Default)]
 pub struct Footprint {
     drawables: Vec<Drawable>,

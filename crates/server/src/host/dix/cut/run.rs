@@ -91,7 +91,6 @@ pub(super) fn run(mut cut: Cut, may_return: bool) -> Outcome {
     outcome
 }
 
-/// Executes these parts.
 fn execute_part(cut: &mut Cut, range: Range<u32>, base: *mut u8) -> i32 {
     let Some(here) = state() else { return x_error::IMPLEMENTATION };
     let rows = cut.parts.rows(&range);

@@ -20,7 +20,6 @@ pub struct CutServer {
     picture_type: u32,
 }
 
-/// A drawable that a request uses.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Used {
@@ -42,7 +41,6 @@ impl Default for Used {
     }
 }
 
-/// A graphics context.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Context {
@@ -54,7 +52,6 @@ pub struct Context {
     pub is_thin: u8,
 }
 
-/// A rectangle of an image that is read.
 #[derive(Clone, Copy, Debug)]
 pub struct Image {
     pub x: i16,
@@ -152,7 +149,6 @@ impl CutServer {
         unsafe { xqos_set_exposures(self, id, c_int::from(on)) }
     }
 
-    /// Returns true if the rectangle lies within a pixmap.
     pub fn is_within(&self, drawable: &Used, image: &Image) -> bool {
         let Image { x, y, width, height, .. } = *image;
         unsafe { xqos_is_within(drawable.drawable, x.into(), y.into(), width.into(), height.into()) != 0 }

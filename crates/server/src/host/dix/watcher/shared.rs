@@ -7,7 +7,6 @@ use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering, fence};
 use xqos_core::{ClientId, Contest, Rank, Time};
 
-/// The watcher's state of one client.
 #[derive(Debug, Default)]
 pub struct Slot {
     pub tier: AtomicI64,
@@ -77,7 +76,6 @@ impl Shared {
         self.contest_version.store(version + 2, Ordering::Release);
     }
 
-    /// The sockets of all clients.
     pub fn descriptors(&self) -> impl Iterator<Item = RawFd> {
         self.slots.iter().map(|slot| slot.descriptor.load(Ordering::Acquire)).filter(|&fd| fd >= 0)
     }
