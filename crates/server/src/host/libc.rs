@@ -62,17 +62,6 @@ const MIN_PEEK_BYTES: usize = 256;
 /// How long xqos continues to serve requests sent before a hangup. A stock server drops them immediately.
 const HANGUP_NS: u64 = 100_000_000;
 const HANGUP: u32 = (libc::EPOLLHUP | libc::EPOLLRDHUP) as u32;
-/// Why a server cannot be served. This host requires nothing of the server, so it never fails.
-#[derive(Debug)]
-pub struct Error(&'static str);
-
-impl std::fmt::Display for Error {
-    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
-        f.write_str(self.0)
-    }
-}
-
-impl std::error::Error for Error {}
 
 #[derive(Debug, Default)]
 struct LibcSlice {
@@ -177,10 +166,9 @@ impl Libc {
     /// Handles events from the server's epoll. Moves the events that are not ours to the front. Returns their number,
     /// and true if a control connection has data.
     pub fn take_events(&mut self, events: &mut [libc::epoll_event]) -> (usize, bool) {
-        let (mut kept, mut is_asked) = (0, false);
-        for at in 0..events.len() {
-            let event = events[at];
-            let (data, bits) = (event.u64, event.events);
+        let mut is_asked = false;
+        let kept = real_libc::retain_events(events, |event| {
+            let data = event.u64;
             if data == OWN | self.timer.as_raw_fd() as u64 {
                 kernel::drain(self.timer.as_raw_fd());
             } else if data == OWN | self.waiting.as_raw_fd() as u64 {
@@ -188,12 +176,12 @@ impl Libc {
             } else if is_own(data) {
                 is_asked = true;
             } else if let Some(id) = self.by_data.get(&data).copied() {
-                self.has(id, bits);
+                self.has(id, event.events);
             } else {
-                events[kept] = event;
-                kept += 1;
+                return true;
             }
-        }
+            false
+        });
         (kept, is_asked)
     }
 

@@ -108,6 +108,18 @@ pub fn epoll_wait_now(epoll: RawFd, events: &mut [libc::epoll_event]) -> usize {
     usize::try_from(count).unwrap_or(0)
 }
 
+/// Moves the events that are to be kept to the front. Returns their number.
+pub fn retain_events(events: &mut [libc::epoll_event], mut is_kept: impl FnMut(libc::epoll_event) -> bool) -> usize {
+    let mut kept = 0;
+    for at in 0..events.len() {
+        if is_kept(events[at]) {
+            events[kept] = events[at];
+            kept += 1;
+        }
+    }
+    kept
+}
+
 pub fn send_with_descriptor(socket: RawFd, bytes: &[u8], fd: RawFd) -> io::Result<()> {
     // SAFETY: both descriptors are open for the whole call.
     let (socket, fd) = unsafe { (BorrowedFd::borrow_raw(socket), [BorrowedFd::borrow_raw(fd)]) };

@@ -3,24 +3,26 @@
 
 use super::clients::LibcClient;
 use super::lender::Lender;
-use super::{Error, Libc, LibcSlice};
+use super::{Libc, LibcSlice};
 use crate::host::cpu::{self, Loan};
 use crate::host::identity::Identity;
 use crate::host::kernel::{self, now};
 use crate::host::{Host, ObservedRequests, Work, real_libc};
+use std::convert::Infallible;
 use std::io;
 use std::os::fd::OwnedFd;
 use xqos_abi::Notify;
 use xqos_core::{Choice, ClientId, Contest, Rank, Slice, Time};
 
 impl Host for Libc {
-    type Error = Error;
+    /// This host requires nothing of the server.
+    type Error = Infallible;
 
     fn log(&self, line: &str) {
         eprintln!("xqos: {line}");
     }
 
-    fn check(&mut self) -> Result<Option<String>, Error> {
+    fn check(&mut self) -> Result<Option<String>, Infallible> {
         let program = || std::fs::read_link("/proc/self/exe").unwrap_or_default().display().to_string();
         Ok((!std::mem::replace(&mut self.named, true)).then(|| format!("{}, through libc", program())))
     }
@@ -87,7 +89,7 @@ impl Host for Libc {
         false
     }
 
-    fn ready(&mut self, ready: &mut Vec<ClientId>) -> Result<(), Error> {
+    fn ready(&mut self, ready: &mut Vec<ClientId>) -> Result<(), Infallible> {
         let clients = &mut self.clients;
         self.queue.retain(|id| {
             let Some(known) = clients.get_mut(usize::from(id.0)).and_then(Option::as_mut) else { return false };

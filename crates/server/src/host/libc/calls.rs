@@ -7,7 +7,7 @@
 
 use super::instance;
 use crate::host::descriptors::CLIENTS;
-use crate::host::real_libc::{display_of, is_own, real};
+use crate::host::real_libc::{display_of, is_own, real, retain_events};
 use std::ffi::{c_int, c_void};
 use std::io;
 use std::os::fd::RawFd;
@@ -84,7 +84,7 @@ pub unsafe extern "C" fn epoll_wait(
     // SAFETY: the caller provides this much room; any bytes are valid events.
     let events = unsafe { std::slice::from_raw_parts_mut(events, room) };
     let (mut kept, is_asked) = instance::with_engine(|engine| Ok(engine.host.take_events(&mut events[..count])))
-        .unwrap_or_else(|| (without_own(&mut events[..count]), false));
+        .unwrap_or_else(|| (retain_events(&mut events[..count], |event| !is_own(event.u64)), false));
     if is_asked {
         instance::answer_control();
     }
@@ -107,19 +107,6 @@ pub unsafe extern "C" fn epoll_wait(
         }
     }
     kept as c_int
-}
-
-/// Moves the events that are not ours to the front. Returns their number.
-fn without_own(events: &mut [libc::epoll_event]) -> usize {
-    let mut kept = 0;
-    for at in 0..events.len() {
-        let event = events[at];
-        if !is_own(event.u64) {
-            events[kept] = event;
-            kept += 1;
-        }
-    }
-    kept
 }
 
 /// The maximum number of bytes that this read may return; `None` makes it fail with EAGAIN.

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
 //! The engine of this process, created when the server adds its first client and used on the server's thread only.
 
-use super::{Error, Libc};
+use super::Libc;
 use crate::host::descriptors::CLIENTS;
 use crate::host::engine_cell::{EngineCell, OnServerThread};
 use crate::host::{control, real_libc};
 use crate::mechanism::engine::Engine;
 use crate::mechanism::fault::{self, Fault};
 use crate::mechanism::settings::{FaultPlace, Settings};
+use std::convert::Infallible;
 use std::os::fd::RawFd;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicUsize, Ordering};
@@ -122,7 +123,7 @@ fn listen(engine: &mut Engine<Libc>) {
 
 /// Runs `work` on the engine. A panic or error makes xqos step aside. Returns `None` if there is no engine, if it is in
 /// use, or after a fault.
-pub fn with_engine<T>(work: impl FnOnce(&mut Engine<Libc>) -> Result<T, Fault<Error>>) -> Option<T> {
+pub fn with_engine<T>(work: impl FnOnce(&mut Engine<Libc>) -> Result<T, Fault<Infallible>>) -> Option<T> {
     let work = |engine: &mut Engine<Libc>| engine.fail_on_purpose(FaultPlace::Call).and_then(|()| work(engine));
     // SAFETY: this runs on the server's thread.
     unsafe { ENGINE.with(work) }?.map_err(|fault| step_aside(&fault)).ok()
@@ -137,7 +138,7 @@ pub fn update(work: impl FnOnce(&mut Engine<Libc>)) {
 }
 
 /// Steps aside: the server receives the pending events of all clients, and from then on every new event.
-fn step_aside(fault: &Fault<Error>) {
+fn step_aside(fault: &Fault<Infallible>) {
     eprintln!("xqos: {}", fault::line(&fault.to_string()));
     // SAFETY: this runs on the server's thread, and `busy` is false.
     let Some(mut engine) = (unsafe { (*ENGINE.get()).engine.take() }) else { return };
