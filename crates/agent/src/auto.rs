@@ -76,7 +76,7 @@ impl Auto {
         })?;
         Ok(Auto {
             feed,
-            tuner: Tuner::new(),
+            tuner: Tuner::default(),
             clients: BTreeMap::new(),
             processors: None,
             room: Room { auto_limit_ppm: limit_ppm, ..Room::default() },

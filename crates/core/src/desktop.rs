@@ -113,7 +113,7 @@ pub(crate) struct Desktop {
 
 impl Desktop {
     pub(crate) fn new() -> Desktop {
-        Desktop { share_ppm: DEFAULT_SHARE_PPM, turn: None, members: Vec::new(), ready: Heap::new() }
+        Desktop { share_ppm: DEFAULT_SHARE_PPM, turn: None, members: Vec::new(), ready: Heap::default() }
     }
 
     pub(crate) fn is_on(&self) -> bool {

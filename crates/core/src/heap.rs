@@ -10,17 +10,19 @@ use alloc::vec::Vec;
 
 pub(crate) const ABSENT: u16 = u16::MAX;
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Heap<K> {
     entries: Vec<(K, ClientId)>,
     places: Vec<u16>,
 }
 
-impl<K: Ord + Copy> Heap<K> {
-    pub(crate) fn new() -> Self {
+impl<K> Default for Heap<K> {
+    fn default() -> Self {
         Heap { entries: Vec::new(), places: Vec::new() }
     }
+}
 
+impl<K: Ord + Copy> Heap<K> {
     /// Makes room for client slots up to `slot`.
     pub(crate) fn reserve(&mut self, slot: usize) {
         if self.places.len() <= slot {

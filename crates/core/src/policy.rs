@@ -44,7 +44,7 @@ impl PolicyKind {
     pub(crate) fn build(self, parameters: &Parameters) -> Box<dyn Policy> {
         match self {
             PolicyKind::Stock => Box::new(stock::Stock),
-            PolicyKind::Classic => Box::new(classic::Classic::new()),
+            PolicyKind::Classic => Box::new(classic::Classic::default()),
             PolicyKind::Smart | PolicyKind::SmartStrict => Box::new(smart::Smart::new(self, parameters)),
             PolicyKind::Fair => Box::new(fair::Fair::new(parameters)),
             PolicyKind::Fixed => Box::new(fixed::Fixed::new(parameters)),

@@ -61,7 +61,7 @@ pub(crate) enum MemberList {
     Neither,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Reservations {
     /// The reservations by number. A number never changes, so there can be gaps.
     all: Vec<Option<Shared>>,
@@ -75,18 +75,6 @@ pub(crate) struct Reservations {
 }
 
 impl Reservations {
-    pub(crate) fn new() -> Self {
-        Reservations {
-            all: Vec::new(),
-            members: Vec::new(),
-            ready_places: Vec::new(),
-            with_budget: Heap::new(),
-            to_watch: Heap::new(),
-            depleted: Heap::new(),
-            past: Vec::new(),
-        }
-    }
-
     // Settings.
 
     /// Makes room for a client that is not a member.

@@ -121,12 +121,12 @@ impl Scheduler {
             connected: 0,
             policy: policy.build(&parameters),
             parameters,
-            reservations: Reservations::new(),
-            waiting: Waiting::new(),
+            reservations: Reservations::default(),
+            waiting: Waiting::default(),
             group_weights: Vec::new(),
             caps: Caps::default(),
-            idle: Heap::new(),
-            paced: Heap::new(),
+            idle: Heap::default(),
+            paced: Heap::default(),
             pacing: Pacing::default(),
             desktop: Desktop::new(),
             supply: Supply::default(),
@@ -262,7 +262,7 @@ impl Scheduler {
     /// Registers every client with a new policy.
     fn rejoin(&mut self, now: Time) {
         // All clients have to join first, because the groups get new numbers.
-        self.waiting = Waiting::new();
+        self.waiting = Waiting::default();
         for client in self.ids() {
             let Some(facts) = self.client(client).map(|record| record.facts) else { continue };
             self.policy.join(client, &facts);

@@ -27,10 +27,6 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    pub(crate) fn new() -> Self {
-        Waiting::default()
-    }
-
     /// Makes room for a client in a group with `members` clients.
     pub(crate) fn join(&mut self, client: ClientId, group: usize, members: usize) {
         if self.places.len() <= client.slot() {

@@ -129,10 +129,6 @@ pub struct Client {
 }
 
 impl Client {
-    pub fn new() -> Client {
-        Client::default()
-    }
-
     /// Takes a burst. Bursts must be in order of time.
     pub fn take(&mut self, burst: Burst) {
         self.advance(burst.start);

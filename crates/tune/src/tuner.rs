@@ -60,10 +60,6 @@ impl<K> Default for Tuner<K> {
 }
 
 impl<K: Ord + Copy> Tuner<K> {
-    pub fn new() -> Tuner<K> {
-        Tuner::default()
-    }
-
     pub fn add(&mut self, key: K, now: Time) {
         let tuned = Tuned { weight: USUAL_WEIGHT, since: now, ..Tuned::default() };
         self.clients.entry(key).or_insert(tuned);

@@ -68,7 +68,7 @@ mod tests {
 
     /// The report on a film of 25 frames per second, with this much server time for each frame.
     fn film(served_us: u64) -> Report {
-        let mut client = Client::new();
+        let mut client = Client::default();
         for frame in 0..100 {
             let start = xqos_core::Time(1_000_000_000 + frame * 40_000_000);
             let served_ns = served_us * 1000;

@@ -30,17 +30,13 @@ struct Place {
     pass_bytes: u64,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Classic {
     places: Vec<Place>,
     current_pass: u64,
 }
 
 impl Classic {
-    pub(crate) fn new() -> Self {
-        Classic { places: Vec::new(), current_pass: 0 }
-    }
-
     fn place(&mut self, client: ClientId) -> &mut Place {
         &mut self.places[client.slot()]
     }

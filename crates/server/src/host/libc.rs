@@ -133,7 +133,7 @@ impl Libc {
             end: Cell::new(false),
             timer,
             waiting,
-            alarm: Alarm::new(),
+            alarm: Alarm::default(),
             control: Connections::default(),
             lender: None,
             raised_before: 0,

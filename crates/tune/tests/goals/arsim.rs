@@ -56,7 +56,7 @@ fn of_arsim(frames: &[Frame], period_ns: u64) -> Course {
 }
 
 fn of_ours(frames: &[Frame], period_ns: u64) -> Course {
-    let (mut client, mut course, mut before) = (Client::new(), Course::default(), None);
+    let (mut client, mut course, mut before) = (Client::default(), Course::default(), None);
     for frame in frames {
         client.advance(frame.start);
         let need = client.need();

@@ -28,7 +28,7 @@ impl Server {
             fixed: fixed.to_vec(),
             auto_limit_ppm: None,
         };
-        Server { scheduler, tuner: Tuner::new(), room, changes: 0 }
+        Server { scheduler, tuner: Tuner::default(), room, changes: 0 }
     }
 
     fn connect(&mut self, key: u16, now: Time) {
@@ -148,7 +148,7 @@ fn clients_that_exit_make_room_for_others() {
 
 #[test]
 fn a_refused_reservation_is_retried_once_with_twice_the_period() {
-    let mut tuner = Tuner::new();
+    let mut tuner = Tuner::default();
     tuner.add(1, Time(0));
     let room = Room { limit_ppm: 900_000, ..Room::default() };
     let frames = player(25.0, (SECOND, 4 * SECOND), 0.0, &mut Dice(1), |_| 2 * MS);

@@ -47,7 +47,7 @@ fn check(reservation: &Reservation) {
 fn any_client_keeps_the_bounds() {
     let mut needs = 0;
     for seed in 0..200 {
-        let mut client = Client::new();
+        let mut client = Client::default();
         for burst in bursts(seed, 1500) {
             client.take(burst);
             let report = client.report();
@@ -70,7 +70,7 @@ fn any_client_keeps_the_bounds() {
 fn any_clients_together_keep_the_limit() {
     for seed in 0..40 {
         let mut dice = Dice(seed + 1000);
-        let mut tuner = Tuner::new();
+        let mut tuner = Tuner::default();
         let mut all: Vec<(u64, Burst)> = Vec::new();
         for key in 0..8 {
             tuner.add(key, Time(dice.below(SECOND)));

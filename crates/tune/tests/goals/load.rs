@@ -104,7 +104,7 @@ pub struct Course {
 
 /// Plays these frames to a client. Its needs are granted immediately.
 pub fn course(frames: &[Frame]) -> Course {
-    let (mut client, mut course) = (Client::new(), Course::default());
+    let (mut client, mut course) = (Client::default(), Course::default());
     let mut need = None;
     for frame in frames {
         client.advance(frame.start);

@@ -51,7 +51,7 @@ fn bursts(workload: &Workload, policy: PolicyKind, reservation: Option<Reservati
 
 /// The advice for the first client within two seconds, and the beat that was found.
 fn advised(bursts: &[xqos_tune::Burst]) -> (Reservation, Beat) {
-    let mut tuner = Tuner::new();
+    let mut tuner = Tuner::default();
     tuner.add(1, Time(BEGAN));
     let room = Room { limit_ppm: 900_000, ..Room::default() };
     for burst in bursts.iter().take_while(|burst| burst.end.0 < BEGAN + 2 * SECOND) {
@@ -92,7 +92,7 @@ fn a_loop_under_load_gets_its_idle_period() {
 
 #[test]
 fn a_client_without_rests_is_no_loop() {
-    let mut client = Client::new();
+    let mut client = Client::default();
     for i in 0..10_000 {
         let start = Time(BEGAN + i * 130 * US);
         client.take(xqos_tune::Burst { start, end: start.after(90 * US), served_ns: 90 * US });

@@ -36,7 +36,7 @@ fn film(work_ns: u64, stolen_ns: u64, seconds: u64) -> Vec<Burst> {
 }
 
 fn watched(bursts: &[Burst]) -> Client {
-    let mut client = Client::new();
+    let mut client = Client::default();
     bursts.iter().for_each(|&burst| client.take(burst));
     client
 }

@@ -7,17 +7,13 @@
 
 use crate::host::real_libc;
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Alarm {
     wanted: Option<libc::itimerval>,
     is_kept: bool,
 }
 
 impl Alarm {
-    pub fn new() -> Alarm {
-        Alarm { wanted: None, is_kept: false }
-    }
-
     /// Records the timer that the server sets. Returns true if it must not take effect.
     pub fn keeps(&mut self, value: libc::itimerval) -> bool {
         self.wanted = Some(value);
