@@ -126,22 +126,23 @@ void xqos_set_exposures(const struct xqos_cut_server *server, uint32_t id, int o
         gc->graphicsExposures = on;
 }
 
-int xqos_is_within(const void *of, int x, int y, int width, int height)
+int xqos_is_within(const void *of, const struct xqos_image *image)
 {
     const DrawableRec *drawable = of;
 
-    return drawable->type == DRAWABLE_PIXMAP && x >= 0 && y >= 0 && x + width <= drawable->width &&
-           y + height <= drawable->height;
+    return drawable->type == DRAWABLE_PIXMAP && image->x >= 0 && image->y >= 0 &&
+           image->x + image->width <= drawable->width && image->y + image->height <= drawable->height;
 }
 
-uint32_t xqos_row_bytes(const struct xqos_cut_server *server, void *client, const void *of, int x, int y, int width,
-                        int height, uint32_t planes)
+uint32_t xqos_row_bytes(const struct xqos_cut_server *server, void *client, const void *of,
+                        const struct xqos_image *image)
 {
+    int x = image->x, y = image->y, width = image->width, height = image->height;
     DrawablePtr drawable;
     uint32_t all = ((const DrawableRec *) of)->depth >= 32 ? ~0u : (1u << ((const DrawableRec *) of)->depth) - 1;
     int found = ((look_up_drawable) server->look_up_drawable)(&drawable, ((const DrawableRec *) of)->id, client, M_WINDOW | M_DRAWABLE_PIXMAP, DixReadAccess);
 
-    if (found != Success || drawable != of || (planes & all) != all)
+    if (found != Success || drawable != of || (image->planes & all) != all)
         return 0;
     if (drawable->type == DRAWABLE_WINDOW) {
         WindowPtr window = (WindowPtr) drawable;
@@ -156,23 +157,24 @@ uint32_t xqos_row_bytes(const struct xqos_cut_server *server, void *client, cons
             x + drawable->x < 0 || y + drawable->y < 0 || x + drawable->x + width > screen->width ||
             y + drawable->y + height > screen->height)
             return 0;
-    } else if (!xqos_is_within(drawable, x, y, width, height)) {
+    } else if (!xqos_is_within(drawable, image)) {
         return 0;
     }
     /* Rows have whole words. */
     return ((uint32_t) width * drawable->bitsPerPixel + 31) / 32 * 4;
 }
 
-void xqos_read_rows(const struct xqos_cut_server *server, void *client, const void *of, int x, int y, int width,
-                    int height, uint32_t planes, uint32_t row_bytes, void *into)
+void xqos_read_rows(const struct xqos_cut_server *server, void *client, const void *of, const struct xqos_image *image,
+                    uint32_t row_bytes, void *into)
 {
+    int x = image->x, y = image->y, width = image->width, height = image->height;
     DrawablePtr drawable = (DrawablePtr) of;
     ScreenPtr screen = drawable->pScreen;
     int is_window = drawable->type == DRAWABLE_WINDOW;
 
     if (is_window)
         screen->SourceValidate(drawable, x, y, width, height, IncludeInferiors);
-    screen->GetImage(drawable, x, y, width, height, ZPixmap, planes, into);
+    screen->GetImage(drawable, x, y, width, height, ZPixmap, image->planes, into);
     if (is_window)
         ((censor_image) server->censor_image)(client, &((WindowPtr) drawable)->borderClip, row_bytes, drawable, x, y,
                                               width, height, ZPixmap, into);

@@ -36,14 +36,19 @@ int xqos_use_context(const struct xqos_cut_server *server, uint32_t id, struct x
 /* Turns the exposure events of a graphics context on or off. */
 void xqos_set_exposures(const struct xqos_cut_server *server, uint32_t id, int on);
 
+/* A rectangle of an image that is read. */
+struct xqos_image {
+    int16_t x, y;
+    uint16_t width, height;
+    uint32_t planes;
+};
 /* Nonzero if this rectangle lies within the pixmap. */
-int xqos_is_within(const void *drawable, int x, int y, int width, int height);
-
+int xqos_is_within(const void *drawable, const struct xqos_image *image);
 /* Bytes for a row of an image of this drawable in ZPixmap form; 0 if the image must be read by the server itself. */
-uint32_t xqos_row_bytes(const struct xqos_cut_server *server, void *client, const void *drawable, int x, int y,
-                        int width, int height, uint32_t planes);
-void xqos_read_rows(const struct xqos_cut_server *server, void *client, const void *drawable, int x, int y, int width,
-                    int height, uint32_t planes, uint32_t row_bytes, void *into);
+uint32_t xqos_row_bytes(const struct xqos_cut_server *server, void *client, const void *drawable,
+                        const struct xqos_image *image);
+void xqos_read_rows(const struct xqos_cut_server *server, void *client, const void *drawable,
+                    const struct xqos_image *image, uint32_t row_bytes, void *into);
 /* Sends the reply of GetImage (`data`), or of ShmGetImage (`data` is NULL). */
 void xqos_send_image(const struct xqos_cut_server *server, void *client, const void *drawable, uint32_t bytes,
                      const void *data);

@@ -52,6 +52,7 @@ pub struct Context {
     pub is_thin: u8,
 }
 
+#[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Image {
     pub x: i16,
@@ -67,26 +68,14 @@ unsafe extern "C" {
     fn xqos_use_background(server: *const CutServer, id: u32, used: *mut Used) -> c_int;
     fn xqos_use_context(server: *const CutServer, id: u32, context: *mut Context) -> c_int;
     fn xqos_set_exposures(server: *const CutServer, id: u32, on: c_int);
-    fn xqos_is_within(drawable: *const c_void, x: c_int, y: c_int, width: c_int, height: c_int) -> c_int;
-    fn xqos_row_bytes(
-        server: *const CutServer,
-        client: ClientPtr,
-        drawable: *const c_void,
-        x: c_int,
-        y: c_int,
-        width: c_int,
-        height: c_int,
-        planes: u32,
-    ) -> u32;
+    fn xqos_is_within(drawable: *const c_void, image: *const Image) -> c_int;
+    fn xqos_row_bytes(server: *const CutServer, client: ClientPtr, drawable: *const c_void, image: *const Image)
+    -> u32;
     fn xqos_read_rows(
         server: *const CutServer,
         client: ClientPtr,
         drawable: *const c_void,
-        x: c_int,
-        y: c_int,
-        width: c_int,
-        height: c_int,
-        planes: u32,
+        image: *const Image,
         row_bytes: u32,
         into: *mut u8,
     );
@@ -150,26 +139,18 @@ impl CutServer {
     }
 
     pub fn is_within(&self, drawable: &Used, image: &Image) -> bool {
-        let Image { x, y, width, height, .. } = *image;
-        unsafe { xqos_is_within(drawable.drawable, x.into(), y.into(), width.into(), height.into()) != 0 }
+        unsafe { xqos_is_within(drawable.drawable, image) != 0 }
     }
 
     /// The bytes of a row of the image; 0 if it cannot be read in parts.
     pub fn row_bytes(&self, client: Client, drawable: &Used, image: &Image) -> u32 {
-        let Image { x, y, width, height, planes } = *image;
-        let (x, y, width, height) = (x.into(), y.into(), width.into(), height.into());
-        unsafe { xqos_row_bytes(self, client.raw(), drawable.drawable, x, y, width, height, planes) }
+        unsafe { xqos_row_bytes(self, client.raw(), drawable.drawable, image) }
     }
 
     /// Reads all rows of `image` into `into`, which has room for them.
     pub fn read_rows(&self, client: Client, drawable: &Used, image: &Image, into: &mut [u8]) {
-        let Image { x, y, width, height, planes } = *image;
-        let row_bytes = (into.len() / usize::from(height.max(1))) as u32;
-        let (x, y, width, height) = (x.into(), y.into(), width.into(), height.into());
-        unsafe {
-            let into = into.as_mut_ptr();
-            xqos_read_rows(self, client.raw(), drawable.drawable, x, y, width, height, planes, row_bytes, into);
-        }
+        let row_bytes = (into.len() / usize::from(image.height.max(1))) as u32;
+        unsafe { xqos_read_rows(self, client.raw(), drawable.drawable, image, row_bytes, into.as_mut_ptr()) }
     }
 
     /// Sends the reply of GetImage with its data, or that of MIT-SHM GetImage.
