@@ -132,7 +132,7 @@ impl Guard {
             Rule::Uses(uses) => uses.iter().for_each(|&one| footprint.add(server, one, bytes, order)),
         }
         if footprint.has_inferiors {
-            footprint.drawables.iter_mut().for_each(|used| used.has_inferiors = true);
+            footprint.drawables.iter_mut().for_each(|one| one.used.has_inferiors = 1);
         }
         Some(footprint)
     }
@@ -153,11 +153,7 @@ pub struct Footprint {
 
 #[derive(Clone, Copy, Debug)]
 struct Drawable {
-    drawable: usize,
-    backing: usize,
-    is_window: bool,
-    is_redirected: bool,
-    has_inferiors: bool,
+    used: Used,
     is_written: bool,
 }
 
@@ -196,27 +192,20 @@ impl Footprint {
             Use::ClipMask(at) => self.is_unknown |= word(at) & (1 << 19) != 0,
             Use::PictureMask(at) => self.is_unknown |= word(at) & (1 << 1 | 1 << 6) != 0,
             Use::SharedMemory => {
-                let writes = self.drawables.iter().any(|used| used.has_inferiors);
+                let writes = self.drawables.iter().any(|one| one.used.has_inferiors != 0);
                 (self.writes_memory, self.reads_memory) = (writes, !writes);
             }
         }
     }
 
     fn add_drawable(&mut self, name: u32, used: Option<Used>, is_written: bool, has_inferiors: bool) {
-        let Some(used) = used else { return };
+        let Some(mut used) = used else { return };
         self.is_unknown |= used.unknown != 0;
         self.names.extend((name != 0).then_some(name));
-        if used.drawable.is_null() {
-            return;
+        if !used.drawable.is_null() {
+            used.has_inferiors |= u8::from(has_inferiors);
+            self.drawables.push(Drawable { used, is_written });
         }
-        self.drawables.push(Drawable {
-            drawable: used.drawable as usize,
-            backing: used.backing as usize,
-            is_window: used.is_window != 0,
-            is_redirected: used.is_redirected != 0,
-            has_inferiors: has_inferiors || used.has_inferiors != 0,
-            is_written,
-        });
     }
 
     /// Returns true unless this request and the rest of a cut request cannot see each other. `may_share`: different
@@ -235,7 +224,7 @@ impl Footprint {
 
     /// Returns true if the request uses memory that a client may have given to a pixmap.
     fn uses_memory(&self) -> bool {
-        self.reads_memory || self.writes_memory || self.drawables.iter().any(|used| !used.is_window)
+        self.reads_memory || self.writes_memory || self.drawables.iter().any(|one| one.used.is_window == 0)
     }
 }
 
@@ -244,22 +233,18 @@ impl Drawable {
         if !self.is_written && !other.is_written {
             return false;
         }
-        if self.drawable == other.drawable {
+        if self.used.drawable == other.used.drawable {
             return true;
         }
-        let sees_below = |one: &Drawable, other: &Drawable| one.is_window && one.has_inferiors && other.is_window;
-        // The server copies a redirected window into its parent at a time of its own choice.
-        let sees_redirected = |one: &Drawable, other: &Drawable| {
-            one.is_window && !one.is_written && other.is_window && other.is_redirected && other.is_written
+        if self.used.is_window == 0 || other.used.is_window == 0 {
+            return self.used.backing == other.used.backing;
+        }
+        // Without their inferiors, two windows have no pixel in common: the server clips each to its visible part. But
+        // it copies a redirected window into its parent at a time of its own choice.
+        let sees = |one: &Drawable, other: &Drawable| {
+            one.used.has_inferiors != 0 || !one.is_written && other.is_written && other.used.is_redirected != 0
         };
-        if sees_below(self, other) || sees_below(other, self) {
-            return true;
-        }
-        if sees_redirected(self, other) || sees_redirected(other, self) {
-            return true;
-        }
-        // Without their inferiors, two windows have no pixel in common: the server clips each to its visible part.
-        self.backing == other.backing && !(self.is_window && other.is_window)
+        sees(self, other) || sees(other, self)
     }
 }
 
@@ -282,9 +267,13 @@ mod tests {
         assert!(rules[1..].iter().all(|&count| count == 1), "{rules:?}");
     }
 
+    fn address(number: usize) -> *const std::ffi::c_void {
+        std::ptr::without_provenance(number)
+    }
+
     fn drawable(number: usize, is_window: bool) -> Drawable {
-        let backing = if is_window { 1 } else { number };
-        Drawable { drawable: number, backing, is_window, is_redirected: false, has_inferiors: false, is_written: true }
+        let (drawable, backing) = (address(number), address(if is_window { 1 } else { number }));
+        Drawable { used: Used { drawable, backing, is_window: is_window.into(), ..Used::default() }, is_written: true }
     }
 
     fn touch(one: Drawable, other: Drawable) -> bool {
@@ -296,13 +285,17 @@ mod tests {
     fn two_drawables_touch_if_they_can_share_a_pixel_and_one_is_drawn() {
         let (window, sibling, pixmap) = (drawable(10, true), drawable(11, true), drawable(12, false));
         let read = |of: Drawable| Drawable { is_written: false, ..of };
+        let with = |mut of: Drawable, change: fn(&mut Used)| {
+            change(&mut of.used);
+            of
+        };
         assert!(touch(window, window) && touch(window, read(window)));
         assert!(!touch(read(window), read(window)));
         assert!(!touch(window, sibling), "each is clipped to its visible part");
         assert!(!touch(window, pixmap) && !touch(drawable(13, false), pixmap));
-        assert!(touch(window, Drawable { has_inferiors: true, ..sibling }));
-        assert!(touch(window, Drawable { backing: 1, ..pixmap }), "the pixmap of the window");
-        let redirected = Drawable { backing: 2, is_redirected: true, ..sibling };
+        assert!(touch(window, with(sibling, |used| used.has_inferiors = 1)));
+        assert!(touch(window, with(pixmap, |used| used.backing = address(1))), "the pixmap of the window");
+        let redirected = with(sibling, |used| (used.backing, used.is_redirected) = (address(2), 1));
         assert!(!touch(redirected, window));
         assert!(touch(redirected, read(window)), "the server copies it into its parent");
     }
