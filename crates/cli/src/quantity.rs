@@ -34,12 +34,6 @@ impl SoftRule {
     }
 }
 
-impl fmt::Display for SoftRule {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(self.name())
-    }
-}
-
 impl FromStr for SoftRule {
     type Err = String;
 

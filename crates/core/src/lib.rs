@@ -50,6 +50,12 @@ macro_rules! named {
                 Self::ALL.into_iter().find(|item| item.name() == name)
             }
         }
+
+        impl core::fmt::Display for $type {
+            fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                out.write_str(self.name())
+            }
+        }
     )*};
 }
 

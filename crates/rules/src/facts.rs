@@ -6,7 +6,6 @@
 //! prevents the rule from matching, so a rule never acts on a guess.
 
 use std::borrow::Cow;
-use std::fmt;
 use xqos_cli::named;
 
 /// Only this many bytes of a fact are used, because a client can report text of any length.
@@ -24,12 +23,6 @@ named! {
         Host "host",
         Local "local",
         State "state",
-    }
-}
-
-impl fmt::Display for Key {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(self.name())
     }
 }
 

@@ -3,7 +3,7 @@
 
 use crate::displays::{Displays, sockets_of};
 use crate::error::{Result, bail, refused};
-use std::fs;
+use crate::rules::process::exe;
 use xqos_sys as sys;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,9 +79,7 @@ fn is_server(program: &str) -> bool {
 }
 
 fn program(pid: i32) -> String {
-    let path = fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
-    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    name.trim_end_matches(" (deleted)").to_owned()
+    exe(pid).map(|path| sys::last_part(&path).to_owned()).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -64,7 +64,8 @@ fn name(entry: &ClientEntry, pid: Option<i32>) -> String {
     bounded(&whole.unwrap_or_else(|| entry.name.clone())).into_owned()
 }
 
-fn exe(pid: i32) -> Option<String> {
+/// The path of a process's program.
+pub fn exe(pid: i32) -> Option<String> {
     let path = fs::read_link(format!("/proc/{pid}/exe")).ok()?;
     let path = path.to_string_lossy();
     Some(bounded(path.strip_suffix(DELETED).unwrap_or(&path)).into_owned())
