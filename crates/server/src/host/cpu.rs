@@ -15,6 +15,8 @@
 //! and lowers it again. A race can therefore lower the thread too early but never leave it raised.
 
 use crate::host::kernel;
+use rustix::process::{Pid, Resource, Rlimit, getpriority_process, getrlimit, setrlimit};
+use rustix::thread::gettid;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
@@ -30,14 +32,7 @@ const WATCHER_PRIORITY: u32 = 4;
 
 /// The default scheduling policy with slices of this length and the current nice value.
 fn usual(thread: i32, slice_ns: u64) -> Attributes {
-    // SAFETY: the call takes only numbers.
-    let nice = unsafe { libc::getpriority(libc::PRIO_PROCESS, thread as libc::id_t) };
-    Attributes::normal(nice, slice_ns)
-}
-
-fn this_thread() -> i32 {
-    // SAFETY: the call takes no arguments.
-    unsafe { libc::gettid() }
+    Attributes::normal(getpriority_process(Pid::from_raw(thread)).unwrap_or(0), slice_ns)
 }
 
 /// Sets the calling thread's slice length if it has the default scheduling policy; 0 lets the kernel choose.
@@ -70,7 +65,7 @@ impl Loan {
     /// Called on the server's thread.
     pub fn new() -> io::Result<Loan> {
         Ok(Loan {
-            server: this_thread(),
+            server: gettid().as_raw_pid(),
             server_slice_ns: AtomicU64::new(0),
             watcher: AtomicI32::new(0),
             timer: kernel::new_timer()?,
@@ -92,7 +87,7 @@ impl Loan {
 
     /// Registers the calling watcher thread, which needs a real-time priority if the server has a kernel reservation.
     pub fn watcher_is_here(&self) {
-        self.watcher.store(this_thread(), Ordering::SeqCst);
+        self.watcher.store(gettid().as_raw_pid(), Ordering::SeqCst);
         if Attributes::of(self.server).is_ok_and(|server| server.reservation().is_some()) {
             // Without the privilege, the watcher keeps its default priority.
             let _ = Attributes::real_time(WATCHER_PRIORITY).give(0);
@@ -162,13 +157,10 @@ impl Loan {
 
 /// Restores this process's limit on real-time priorities after a loan. Never raises the limit.
 pub fn limit_real_time(priority: u32) {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: `limit` has room for the limits, and the limits set are not higher than before.
-    unsafe {
-        if libc::getrlimit(libc::RLIMIT_RTPRIO, &mut limit) == 0 && limit.rlim_max > u64::from(priority) {
-            (limit.rlim_cur, limit.rlim_max) = (priority.into(), priority.into());
-            libc::setrlimit(libc::RLIMIT_RTPRIO, &limit);
-        }
+    let wanted = u64::from(priority);
+    // `None` stands for no limit.
+    if getrlimit(Resource::Rtprio).maximum.is_none_or(|most| most > wanted) {
+        let _ = setrlimit(Resource::Rtprio, Rlimit { current: Some(wanted), maximum: Some(wanted) });
     }
 }
 

@@ -5,9 +5,7 @@
 
 use crate::host::descriptors::OURS;
 use rustix::net::sockopt::socket_acceptconn;
-use rustix::net::{
-    SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, getsockname, sendmsg,
-};
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, getsockname, sendmsg};
 use std::ffi::{CStr, c_int, c_void};
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;

@@ -29,7 +29,7 @@ mod thread;
 
 use crate::host::cpu::Loan;
 use crate::host::dix::server_fds::ServerFds;
-use crate::host::kernel::{new_epoll, new_event, new_timer, notify, read_clock, set_timer, spawn};
+use crate::host::kernel::{new_event, notify, read_clock, set_timer, spawn};
 use crate::host::real_libc::{ONCE, arm, control};
 use crate::mechanism::early_end::EarlyEnd;
 use crate::mechanism::fault;
@@ -54,10 +54,6 @@ const UPDATE_NS: u64 = 100_000_000;
 #[derive(Debug)]
 pub struct Watcher {
     shared: Arc<Shared>,
-    epoll: Arc<OwnedFd>,
-    timer: Arc<OwnedFd>,
-    /// An eventfd that asks the watcher to update the list of the server's own descriptors.
-    update: Arc<OwnedFd>,
     update_at: Time,
     /// The server's own descriptors ([`ServerFds::gathered`]).
     of_server: Arc<OwnedFd>,
@@ -65,7 +61,6 @@ pub struct Watcher {
     thread: Option<JoinHandle<()>>,
     slices: u64,
     in_slice: bool,
-    server_cpu_clock: libc::clockid_t,
 }
 
 impl Watcher {
@@ -73,47 +68,29 @@ impl Watcher {
     /// `polled` is a descriptor that the server polls for us. `fault_in` is the event at which a deliberate fault
     /// occurs, or 0.
     pub fn start(end_slice: impl Fn() + Send + 'static, polled: RawFd, fault_in: u64) -> io::Result<Watcher> {
-        let (epoll, timer) = (Arc::new(new_epoll()?), Arc::new(new_timer()?));
-        let (stop, update) = (new_event()?, Arc::new(new_event()?));
-        let shared = Arc::new(Shared::new(fault_in)?);
+        let (shared, stop) = (Arc::new(Shared::new(fault_in)?), new_event()?);
         let server_fds = ServerFds::new(polled)?;
         let of_server = server_fds.gathered();
-        control(&*epoll, libc::EPOLL_CTL_ADD, timer.as_raw_fd(), libc::EPOLLIN as u32, TIMER_TOKEN)?;
-        control(&*epoll, libc::EPOLL_CTL_ADD, shared.loan.timer(), libc::EPOLLIN as u32, LOAN_TOKEN)?;
-        control(&*epoll, libc::EPOLL_CTL_ADD, stop.as_raw_fd(), libc::EPOLLIN as u32, STOP_TOKEN)?;
-        control(&*epoll, libc::EPOLL_CTL_ADD, update.as_raw_fd(), libc::EPOLLIN as u32, UPDATE_TOKEN)?;
-        control(&*epoll, libc::EPOLL_CTL_ADD, of_server.as_raw_fd(), ONCE, SERVER_TOKEN)?;
-        let mut server_cpu_clock = libc::CLOCK_THREAD_CPUTIME_ID;
-        // SAFETY: the clock is that of the calling thread, which lives as long as the server.
-        unsafe { libc::pthread_getcpuclockid(libc::pthread_self(), &mut server_cpu_clock) };
-        let mut run = WatcherThread {
-            shared: Arc::clone(&shared),
-            epoll: Arc::clone(&epoll),
-            timer: Arc::clone(&timer),
-            update: Arc::clone(&update),
-            server_fds,
-            end_slice,
-            server_cpu_clock,
-            early_end: EarlyEnd::default(),
-        };
+        let Shared { epoll, timer, update, loan, .. } = &*shared;
+        let input = libc::EPOLLIN as u32;
+        for (fd, events, token) in [
+            (timer.as_raw_fd(), input, TIMER_TOKEN),
+            (loan.timer(), input, LOAN_TOKEN),
+            (stop.as_raw_fd(), input, STOP_TOKEN),
+            (update.as_raw_fd(), input, UPDATE_TOKEN),
+            (of_server.as_raw_fd(), ONCE, SERVER_TOKEN),
+        ] {
+            control(epoll, libc::EPOLL_CTL_ADD, fd, events, token)?;
+        }
+        let its_shared = Arc::clone(&shared);
+        let mut run = WatcherThread { shared: its_shared, server_fds, end_slice, early_end: EarlyEnd::default() };
         let thread = spawn("xqos-watcher", move || {
             if fault::guarded(|| run.run()).is_err() {
                 run.shared.failed.store(true, Ordering::Release);
             }
         })?;
-        Ok(Watcher {
-            shared,
-            epoll,
-            timer,
-            update,
-            update_at: Time(0),
-            of_server,
-            stop,
-            thread: Some(thread),
-            slices: 0,
-            in_slice: false,
-            server_cpu_clock,
-        })
+        let (update_at, thread) = (Time(0), Some(thread));
+        Ok(Watcher { shared, update_at, of_server, stop, thread, slices: 0, in_slice: false })
     }
 
     /// The approximate memory of a watcher in bytes.
@@ -148,7 +125,7 @@ impl Watcher {
         slot.loan_ns.store(loan_ns, Ordering::Relaxed);
         slot.arrived.store(0, Ordering::Relaxed);
         let token = (u64::from(slot.generation.load(Ordering::Relaxed)) << 16) | u64::from(client.0);
-        arm(&*self.epoll, fd, known, token)
+        arm(&self.shared.epoll, fd, known, token)
     }
 
     pub fn loan(&self) -> &Loan {
@@ -159,11 +136,11 @@ impl Watcher {
     pub fn server_fds_may_preempt(&mut self, now: Time) {
         if self.shared.server_fired.swap(false, Ordering::Relaxed) {
             // `of_server` stays registered until one of the two epolls is closed.
-            let _ = control(&*self.epoll, libc::EPOLL_CTL_MOD, self.of_server.as_raw_fd(), ONCE, SERVER_TOKEN);
+            let _ = control(&self.shared.epoll, libc::EPOLL_CTL_MOD, self.of_server.as_raw_fd(), ONCE, SERVER_TOKEN);
         }
         if now >= self.update_at {
             self.update_at = now.after(UPDATE_NS);
-            notify(&self.update);
+            notify(&self.shared.update);
         }
     }
 
@@ -189,7 +166,7 @@ impl Watcher {
         self.shared.slice.store(self.slices, Ordering::SeqCst);
         if until.0 < self.shared.timer_at.load(Ordering::SeqCst) {
             self.shared.timer_at.store(until.0, Ordering::SeqCst);
-            set_timer(&self.timer, until);
+            set_timer(&self.shared.timer, until);
         }
     }
 
@@ -205,10 +182,10 @@ impl Watcher {
         }
         // Cancel the repeated yield, which would wake the watcher needlessly.
         if self.shared.timer_at.swap(u64::MAX, Ordering::SeqCst) != u64::MAX {
-            set_timer(&self.timer, Time::NEVER);
+            set_timer(&self.shared.timer, Time::NEVER);
         }
         let since = self.shared.yield_cpu_ns.load(Ordering::Relaxed);
-        Some(read_clock(self.server_cpu_clock).saturating_sub(since))
+        Some(read_clock(self.shared.server_cpu_clock).saturating_sub(since))
     }
 }
 

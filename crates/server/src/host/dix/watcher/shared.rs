@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-//! The state that the server's thread and the watcher share: plain numbers without a lock.
+//! The state that the server's thread and the watcher share: descriptors, and plain numbers without a lock.
 
 use crate::host::cpu::Loan;
+use crate::host::kernel::{new_epoll, new_event, new_timer};
 use std::io;
-use std::os::fd::RawFd;
+use std::os::fd::{OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering, fence};
 use xqos_core::{ClientId, Contest, Rank, Time};
 
@@ -23,6 +24,12 @@ pub struct Slot {
 
 #[derive(Debug)]
 pub struct Shared {
+    pub epoll: OwnedFd,
+    pub timer: OwnedFd,
+    /// An eventfd that asks the watcher to update the list of the server's own descriptors.
+    pub update: OwnedFd,
+    /// The processor time of the server's thread.
+    pub server_cpu_clock: libc::clockid_t,
     pub slots: Box<[Slot]>,
     /// The number of the running slice; 0 between slices.
     pub slice: AtomicU64,
@@ -45,8 +52,16 @@ pub struct Shared {
 }
 
 impl Shared {
+    /// Called on the server's thread.
     pub fn new(fault_in: u64) -> io::Result<Self> {
+        let mut server_cpu_clock = libc::CLOCK_THREAD_CPUTIME_ID;
+        // SAFETY: the clock is that of the calling thread, which lives as long as the server.
+        unsafe { libc::pthread_getcpuclockid(libc::pthread_self(), &mut server_cpu_clock) };
         Ok(Shared {
+            epoll: new_epoll()?,
+            timer: new_timer()?,
+            update: new_event()?,
+            server_cpu_clock,
             slots: (0..ClientId::LIMIT).map(|_| Slot { descriptor: AtomicI32::new(-1), ..Slot::default() }).collect(),
             slice: AtomicU64::new(0),
             until: AtomicU64::new(u64::MAX),

@@ -2,7 +2,7 @@
 //! Tests of the watcher thread with real sockets and a timer. A flag stands in for the server.
 
 use super::*;
-use crate::host::kernel::now;
+use crate::host::kernel::{new_epoll, new_timer, now};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 

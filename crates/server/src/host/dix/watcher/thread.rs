@@ -7,19 +7,15 @@ use crate::host::cpu::{self, WATCHER_SLICE_NS};
 use crate::host::dix::server_fds::ServerFds;
 use crate::host::kernel::{drain, now, read_clock, set_timer};
 use crate::mechanism::early_end::{EarlyEnd, Verdict};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use xqos_core::{Rank, Time};
 
 pub struct WatcherThread<F> {
     pub shared: Arc<Shared>,
-    pub epoll: Arc<OwnedFd>,
-    pub timer: Arc<OwnedFd>,
-    pub update: Arc<OwnedFd>,
     pub server_fds: ServerFds,
     pub end_slice: F,
-    pub server_cpu_clock: libc::clockid_t,
     pub early_end: EarlyEnd,
 }
 
@@ -28,11 +24,11 @@ impl<F: Fn()> WatcherThread<F> {
         // With short kernel slices, this thread runs promptly on busy processors. It needs hardly any processor time.
         cpu::ask_for_slices(WATCHER_SLICE_NS);
         self.shared.loan.watcher_is_here();
+        let epoll = self.shared.epoll.as_raw_fd();
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; 32];
         while !self.shared.stop.load(Ordering::SeqCst) {
             // SAFETY: the epoll is open, and the array has room for this many events.
-            let count =
-                unsafe { libc::epoll_wait(self.epoll.as_raw_fd(), events.as_mut_ptr(), events.len() as i32, -1) };
+            let count = unsafe { libc::epoll_wait(epoll, events.as_mut_ptr(), events.len() as i32, -1) };
             let now = now();
             for event in events.iter().take(usize::try_from(count).unwrap_or(0)) {
                 self.fail_on_purpose();
@@ -46,7 +42,7 @@ impl<F: Fn()> WatcherThread<F> {
                     }
                     SERVER_TOKEN => self.server_has_work(now),
                     UPDATE_TOKEN => {
-                        drain(self.update.as_raw_fd());
+                        drain(self.shared.update.as_raw_fd());
                         self.server_fds.update(self.shared.descriptors(), now);
                     }
                     _ => self.arrived(token, now),
@@ -84,7 +80,7 @@ impl<F: Fn()> WatcherThread<F> {
     }
 
     fn timer_fired(&mut self, now: Time) {
-        drain(self.timer.as_raw_fd());
+        drain(self.shared.timer.as_raw_fd());
         self.shared.timer_at.store(u64::MAX, Ordering::SeqCst);
         let slice = self.shared.slice.load(Ordering::SeqCst);
         if slice == 0 {
@@ -108,7 +104,7 @@ impl<F: Fn()> WatcherThread<F> {
     /// Ends the slice at the next request boundary.
     fn end(&mut self, slice: u64, now: Time) {
         if self.shared.yielded.load(Ordering::Relaxed) != slice {
-            self.shared.yield_cpu_ns.store(read_clock(self.server_cpu_clock), Ordering::Relaxed);
+            self.shared.yield_cpu_ns.store(read_clock(self.shared.server_cpu_clock), Ordering::Relaxed);
             self.shared.yielded.store(slice, Ordering::Release);
         }
         if self.shared.slice.load(Ordering::Acquire) == slice {
@@ -121,12 +117,12 @@ impl<F: Fn()> WatcherThread<F> {
 
     fn program(&self, at: Time) {
         self.shared.timer_at.store(at.0, Ordering::SeqCst);
-        set_timer(&self.timer, at);
+        set_timer(&self.shared.timer, at);
         // `at` may have replaced the earlier end of a slice that the server's thread began meanwhile.
         let until = self.shared.until.load(Ordering::SeqCst);
         if until < at.0 && self.shared.yielded.load(Ordering::Relaxed) != self.shared.slice.load(Ordering::SeqCst) {
             self.shared.timer_at.store(until, Ordering::SeqCst);
-            set_timer(&self.timer, Time(until));
+            set_timer(&self.shared.timer, Time(until));
         }
     }
 
