@@ -23,20 +23,12 @@ pub struct Ring {
 
 unsafe extern "C" {
     fn xqos_client_index(client: ClientPtr) -> c_int;
-    fn xqos_client_base(client: ClientPtr) -> u32;
-    fn xqos_client_sequence(client: ClientPtr) -> u32;
-    fn xqos_client_last_request(client: ClientPtr) -> u32;
-    fn xqos_client_swapped(client: ClientPtr) -> c_int;
-    fn xqos_client_gone(client: ClientPtr) -> c_int;
     fn xqos_client_state(client: ClientPtr) -> c_int;
-    fn xqos_client_priority(client: ClientPtr) -> c_int;
     fn xqos_client_set_priority(client: ClientPtr, priority: c_int);
     fn xqos_client_request(client: ClientPtr) -> *const u8;
     fn xqos_client_request_bytes(client: ClientPtr) -> u32;
     fn xqos_client_head(client: ClientPtr, head: *mut Head);
     fn xqos_client_set_error_value(client: ClientPtr, value: u32);
-    fn xqos_client_request_vector(client: ClientPtr) -> *const c_void;
-    fn xqos_client_ring(client: ClientPtr) -> *mut Ring;
     fn xqos_ring_client(node: *mut Ring) -> ClientPtr;
     fn xqos_state_client(info: *mut c_void) -> ClientPtr;
     fn xqos_grab_client(info: *mut c_void) -> ClientPtr;
@@ -77,11 +69,14 @@ pub enum State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Client(NonNull<RawClient>);
 
-/// Accessors for a client's plain values.
+/// Accessors for a client's plain values, by a function of the shim.
 macro_rules! asks {
     ($($(#[$meta:meta])* $name:ident: $type:ty = $call:ident;)*) => {$(
         $(#[$meta])*
         pub fn $name(self) -> $type {
+            unsafe extern "C" {
+                fn $call(client: ClientPtr) -> $type;
+            }
             // SAFETY: by the invariant of `Client`, the record is alive.
             unsafe { $call(self.raw()) }
         }
