@@ -30,14 +30,12 @@ use xqos_wire::x11::bytes::ByteOrder;
 use xqos_wire::x11::framing::{Framer, Phase as Framing, Piece};
 use xqos_wire::x11::greeting::Greeting;
 
-/// Maximum number of requests that wait for the server.
 const MAX_PENDING: usize = 8192;
 /// Maximum length of a request that is parsed as a whole.
 const MAX_REQUEST_BYTES: usize = 4096;
 /// Maximum length of a stored reply, enough for the metrics of a core font with 65,536 glyphs.
 pub const MAX_REPLY_BYTES: usize = 1 << 20;
 
-/// The reason for closing a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
@@ -73,7 +71,6 @@ enum Phase {
     Closed,
 }
 
-/// A program's connection through the proxy.
 #[derive(Debug)]
 pub struct Near {
     phase: Phase,
@@ -288,7 +285,6 @@ impl Near {
         self.phase = Phase::Greeting;
     }
 
-    /// Parses the server's setup reply and passes it on.
     fn greeted(&mut self, reply: &[u8], store: &Store) {
         self.server.phase = Framing::Replies;
         let shared = &mut self.shared;

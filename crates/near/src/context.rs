@@ -133,7 +133,6 @@ impl ConnectionContext {
     }
 }
 
-/// State of an extension after a request that sets it.
 pub fn next_state(state: u64, request: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();
     (state, &request[1..]).hash(&mut hasher);

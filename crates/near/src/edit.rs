@@ -6,7 +6,6 @@ use crate::opcodes::HIDDEN;
 use crate::windows;
 use xqos_wire::x11::bytes::ByteOrder;
 
-/// A change to a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Edit {
     /// Reports the extension as absent.

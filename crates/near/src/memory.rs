@@ -10,7 +10,6 @@ const MAX_ENTRIES: usize = 4096;
 const MAX_BYTES: usize = 256 << 10;
 const MAX_REQUEST_BYTES: usize = 2048;
 
-/// A remembered question.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Entry {
     /// The extension's name; empty for the core protocol.

@@ -21,17 +21,14 @@ const FOLLOWED: [u8; 24] = [1, 2, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 18, 19, 36, 
 pub enum Watch {
     /// Keyboards and their mappings.
     Keys,
-    /// XInput devices.
     Devices,
     /// Outputs and their modes.
     Screens,
-    /// The font path.
     Fonts,
 }
 
 pub const WATCHES: usize = 4;
 
-/// Properties of one kind of request.
 #[derive(Clone, Copy, Debug)]
 pub struct Opcode {
     pub row: Row,
@@ -52,7 +49,6 @@ pub struct Opcode {
 pub struct Opcodes {
     names: Names,
     core: Box<[Opcode]>,
-    /// Properties of each extension's requests.
     extensions: [Option<Box<[Opcode]>>; 128],
 }
 
@@ -117,7 +113,6 @@ fn changed_by(name: &str) -> Option<Watch> {
 }
 
 impl Opcodes {
-    /// Records the opcodes that the server assigned to an extension.
     pub fn learn(&mut self, name: &str, major: u8, first_event: u8, first_error: u8) {
         let Some(slot) = major.checked_sub(FIRST_EXTENSION) else { return };
         if self.names.learn(name, major, first_event, first_error) {

@@ -33,7 +33,6 @@ pub enum Recipient {
     Proxy,
 }
 
-/// A request that the server may answer.
 #[derive(Debug)]
 pub struct Pending {
     /// The server's sequence number.
@@ -46,7 +45,6 @@ pub struct Pending {
     pub is_certain: bool,
 }
 
-/// All pending requests, in the server's order.
 #[derive(Debug, Default)]
 pub struct PendingQueue(VecDeque<Pending>);
 
@@ -89,7 +87,6 @@ impl PendingQueue {
         if is_first { self.0.pop_front() } else { None }
     }
 
-    /// Puts back a request that will get further replies.
     pub fn put_back(&mut self, pending: Pending) {
         self.0.push_front(pending);
     }
@@ -103,7 +100,6 @@ struct QueuedAnswer {
     answer: Option<Answer>,
 }
 
-/// The order in which answers go to the program.
 #[derive(Debug, Default)]
 pub struct AnswerQueue {
     queue: VecDeque<QueuedAnswer>,

@@ -39,7 +39,6 @@ const END: &str = "end";
 const MAX_LINES: usize = 4096;
 /// Maximum length of a request that is built from a line.
 const MAX_REQUEST_BYTES: usize = 2048;
-/// Maximum size of a file that is read.
 pub const MAX_FILE_BYTES: u64 = 1 << 20;
 
 /// Questions, each with the number of programs that asked it.
@@ -228,7 +227,6 @@ impl Line {
         self.text.starts_with("GetProperty ")
     }
 
-    /// The name of the font, if the question is about one.
     pub fn font(&self) -> Option<Vec<u8>> {
         unescaped(self.text.strip_prefix("OpenFont ")?)
     }

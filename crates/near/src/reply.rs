@@ -111,7 +111,6 @@ impl SharedState {
         self.give_ready_answers();
     }
 
-    /// Handles a reply that matches no request.
     fn hear_unasked(&mut self, message: &[u8]) {
         if !self.settings.passive {
             self.settings.passive = true;

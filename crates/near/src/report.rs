@@ -3,12 +3,10 @@
 
 use std::collections::BTreeMap;
 
-/// Counts for one kind of request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {
     /// Requests with replies.
     pub asked: u64,
-    /// Requests answered here.
     pub answered: u64,
     /// Remaining round trips, in which the program waited for the server's reply and sent nothing.
     pub left: u64,
@@ -25,7 +23,6 @@ pub struct Report {
     pub round_trip_ns: Option<u64>,
     /// Answers that the server contradicted.
     pub differences: u64,
-    /// Answers that the server confirmed.
     pub confirmed: u64,
 }
 

@@ -303,7 +303,6 @@ impl SharedState {
         }
     }
 
-    /// The name of a request for the log.
     pub fn name(&self, opcodes: (u8, u8), store: &mut Store) -> String {
         store.opcodes.name(opcodes.0, opcodes.1).to_owned()
     }

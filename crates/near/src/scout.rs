@@ -30,7 +30,6 @@ use std::collections::{HashSet, VecDeque};
 use xqos_wire::x11::framing::{Framer, Phase, Piece};
 use xqos_wire::x11::greeting::Greeting;
 
-/// Extensions that report changes.
 const WATCHED: [(&str, Watch); 3] =
     [("XKEYBOARD", Watch::Keys), ("XInputExtension", Watch::Devices), ("RANDR", Watch::Screens)];
 
@@ -59,7 +58,6 @@ struct Deferred {
     state: u64,
 }
 
-/// A request from the scout that has not been answered.
 #[derive(Debug)]
 struct PendingQuery {
     number: u64,
@@ -91,7 +89,6 @@ enum Stage {
     Ended,
 }
 
-/// The proxy's own connection.
 #[derive(Debug)]
 pub struct Scout {
     stage: Stage,
@@ -105,7 +102,6 @@ pub struct Scout {
     /// Whether any program's questions were asked. They come before the proxy's own, because the first version that a
     /// client asks for can be final.
     has_questions: bool,
-    /// Extensions that were queried.
     queried: HashSet<String>,
     /// Event selections, with the number of their request.
     selected: Vec<(u64, Watch)>,
@@ -150,7 +146,6 @@ impl Scout {
         self.stage == Stage::Ended || self.stage != Stage::Setup && !is_loading && !is_waiting
     }
 
-    /// Number of requests so far.
     pub fn asked(&self) -> u64 {
         self.number
     }

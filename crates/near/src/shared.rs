@@ -36,7 +36,6 @@ pub struct Settings {
     pub passive: bool,
 }
 
-/// A queue of outgoing bytes.
 #[derive(Debug, Default)]
 pub struct Outbox {
     bytes: Vec<u8>,

@@ -13,7 +13,6 @@ use xqos_wire::x11::bytes::ByteOrder;
 
 /// Maximum total size of all answers. A program's start adds 50 kB to 3 MB, mostly keyboard maps and font metrics.
 const MAX_BYTES: usize = 32 << 20;
-/// Maximum size of one answer.
 const MAX_ANSWER_BYTES: usize = 1 << 20;
 /// Memory that an entry uses in addition to its bytes.
 const ENTRY_BYTES: usize = 128;
@@ -35,7 +34,6 @@ struct StoredAnswer {
     watch: Option<(Watch, u32)>,
 }
 
-/// The known answers of a server.
 #[derive(Debug, Default)]
 pub struct Store {
     pub opcodes: Opcodes,
@@ -117,7 +115,6 @@ impl Store {
         self.atoms.get(&number).map(|name| &name[..])
     }
 
-    /// The number of an atom.
     pub fn atom(&self, name: &[u8]) -> Option<u32> {
         let question = Question([&[op::INTERN_ATOM_REQUEST], name].concat().into());
         NATIVE.u32(self.answer(NATIVE, &question)?, 8)

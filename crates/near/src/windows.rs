@@ -15,7 +15,6 @@ use xqos_wire::x11::bytes::ByteOrder;
 const STRUCTURE_NOTIFY: u32 = 1 << 17;
 /// Maximum number of remembered selection changes per window.
 const MAX_SELECTIONS: usize = 16;
-/// Maximum depth of nested windows.
 const MAX_NESTED: usize = 32;
 const EVENT_MASK: u32 = 1 << 11;
 const PROPERTY_CHANGE: u32 = 1 << 22;
@@ -72,14 +71,12 @@ pub struct Windows {
     cannot_watch: bool,
 }
 
-/// A property request in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PropertyQuery {
     pub window: u32,
     changes: u32,
 }
 
-/// A position request in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PositionQuery(u32);
 
@@ -281,7 +278,6 @@ impl Windows {
         Some(request(order, op::CHANGE_WINDOW_ATTRIBUTES_REQUEST, 0, &[id, EVENT_MASK, window.mask | PROPERTY_CHANGE]))
     }
 
-    /// The stored answer to a GetProperty request.
     pub fn property(&self, request: &[u8]) -> Option<&Answer> {
         self.properties.get(request).map(|property| &property.answer)
     }

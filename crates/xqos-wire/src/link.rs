@@ -32,7 +32,6 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const GRACE: Duration = Duration::from_secs(5);
 /// Polling interval for listening ports, because no event reports them.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
-/// The TCP port of display 0.
 const X_PORT: u16 = 6000;
 
 /// Runs a program on a slow network of its own

@@ -168,7 +168,6 @@ impl Arguments {
         Ok(plot)
     }
 
-    /// The connection to draw.
     fn one<'a>(&self, plot: &'a Plot) -> Result<&'a Connection> {
         let one = plot.busiest().context("the capture has no X connection")?;
         if plot.connections.len() > 1 {

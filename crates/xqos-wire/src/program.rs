@@ -45,7 +45,6 @@ impl Program {
         self.status.unwrap_or(0)
     }
 
-    /// Starts a program with arguments and the given DISPLAY and XAUTHORITY.
     pub fn start(words: &[OsString], display: &str, authority: Option<&Path>) -> Result<Program> {
         let (program, rest) = words.split_first().context("no program is given: add -- PROGRAM")?;
         let mut command = Command::new(program);

@@ -21,7 +21,6 @@ use xqos_wire::x11::bytes::ByteOrder;
 
 /// Maximum number of comparisons deferred until the program has disconnected. At this limit, all are sent immediately.
 const MAX_DEFERRED: usize = 4096;
-/// Maximum number of tracked colour cells.
 const MAX_CELLS: usize = 16_384;
 
 /// An early answer whose question has not been sent to the server.

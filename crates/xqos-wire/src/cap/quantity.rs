@@ -11,7 +11,6 @@ pub fn time(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Parses one port, or a range of ports.
 pub fn ports(text: &str) -> Result<RangeInclusive<u16>, String> {
     let (first, last) = text.split_once('-').unwrap_or((text, text));
     match (first.parse(), last.parse()) {

@@ -79,7 +79,6 @@ impl Cache {
     }
 }
 
-/// The name of a program without its folder.
 pub fn name(program: &OsStr) -> String {
     Path::new(program).file_name().unwrap_or(program).to_string_lossy().into_owned()
 }

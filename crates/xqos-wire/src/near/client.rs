@@ -37,7 +37,6 @@ impl Client {
         Client { program, server, near, program_is_gone: false, server_is_gone: false, has_sent_end: false }
     }
 
-    /// The events to poll for on the program's and the server's socket.
     pub fn interests(&mut self) -> [(BorrowedFd<'_>, PollFlags); 2] {
         let mut flags = [PollFlags::empty(); 2];
         flags[0].set(PollFlags::IN, !self.program_is_gone && self.near.takes_from_program());
@@ -58,7 +57,6 @@ impl Client {
         self.near.is_holding()
     }
 
-    /// Handles the events of both sockets.
     pub fn work(&mut self, ready: [PollFlags; 2], buffer: &mut [u8], now_ns: u64, store: &mut Store) {
         // Read from the server first, because its data may change the answers to the program.
         if !ready[1].is_empty() && !self.server_is_gone && self.near.takes_from_server() {

@@ -34,7 +34,6 @@ pub enum Purpose {
     Fonts(Questions),
 }
 
-/// A connection to the server, before any X setup, and the cookie for it.
 #[derive(Debug)]
 pub struct Connected {
     pub socket: OwnedFd,
@@ -65,7 +64,6 @@ impl Connecting {
         Ok(Connecting { upstream: Arc::new(upstream), results, sender, wakeups, waker, clients: 0 })
     }
 
-    /// Number of clients that wait for their connections.
     pub fn clients(&self) -> usize {
         self.clients
     }
@@ -91,7 +89,6 @@ impl Connecting {
         has_begun
     }
 
-    /// The next completed attempt.
     pub fn next(&mut self) -> Option<Attempt> {
         // Drain the socket; the results are in the channel.
         let _ = (&self.wakeups).read(&mut [0; 64]);

@@ -44,7 +44,6 @@ pub fn of_process(pid: i32) -> Option<(&'static str, Questions)> {
     Questions::read(text).ok().map(|questions| (name, questions))
 }
 
-/// The name of a process.
 pub fn program(pid: i32) -> Option<String> {
     let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
     Some(name.trim().to_owned()).filter(|name| !name.is_empty())

@@ -52,7 +52,6 @@ impl Proxy {
         Ok(Proxy { thread, display, authority, shared })
     }
 
-    /// The report about connections that have ended.
     pub fn report(&self) -> ProxyReport {
         self.shared.report()
     }
@@ -63,7 +62,6 @@ impl Proxy {
         self.shared.has_lost_server.load(Ordering::Relaxed)
     }
 
-    /// Whether the X server could not be reached.
     pub fn is_unreachable(&self) -> bool {
         // Relaxed: nothing else depends on this value.
         self.shared.is_unreachable.load(Ordering::Relaxed)
@@ -78,23 +76,19 @@ impl Proxy {
         }
     }
 
-    /// Ends the proxy and returns its report.
     pub fn finish(self) -> Result<ProxyReport> {
         self.thread.finish().and_then(|ended| ended).context("the proxy failed")?;
         Ok(self.shared.report())
     }
 
-    /// The program's value of DISPLAY.
     pub fn display(&self) -> String {
         self.display.name()
     }
 
-    /// The program's value of XAUTHORITY.
     pub fn authority(&self) -> &Path {
         self.authority.path()
     }
 
-    /// Number of open connections.
     pub fn open(&self) -> usize {
         // Relaxed: nothing else depends on this value.
         self.shared.open.load(Ordering::Relaxed)

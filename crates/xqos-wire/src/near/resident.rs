@@ -45,7 +45,6 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// Maximum size of the text that a launcher receives.
 const MAX_WORDS: u64 = 64 << 10;
 
-/// The resident proxy, as a launcher sees it.
 #[derive(Debug)]
 struct ResidentProxy {
     socket: UnixStream,
@@ -54,7 +53,6 @@ struct ResidentProxy {
     is_relaxed: bool,
 }
 
-/// Runs a program behind the resident proxy.
 pub fn run(arguments: &Arguments, name: &str, signals: &Signals) -> Result<ExitCode> {
     let proxy = find_or_start(arguments, name)?;
     if proxy.is_relaxed != arguments.near.relaxed {

@@ -58,7 +58,6 @@ pub struct ProxyReport {
     pub questions: Questions,
 }
 
-/// The state of the proxy's thread.
 #[derive(Debug)]
 pub struct Loop {
     display: Arc<Display>,
@@ -128,7 +127,6 @@ impl Loop {
         Ok(all)
     }
 
-    /// Runs until `stop` is readable.
     pub fn run(&mut self, stop: &UnixStream) -> io::Result<()> {
         let mut buffer = vec![0; PIECE_BYTES];
         loop {
@@ -248,7 +246,6 @@ impl Loop {
         self.clients.iter_mut().for_each(|proxied| proxied.client.go_on(now_ns, &mut self.store));
     }
 
-    /// Removes clients that have ended.
     fn close(&mut self) {
         for ProxiedClient { client, .. } in &mut self.clients {
             client.near.log_lines().iter().for_each(|line| note(line));
@@ -283,7 +280,6 @@ impl Loop {
         }
     }
 
-    /// Accepts a client, and starts connecting it to the server.
     fn accept(&mut self, listener: usize) {
         match self.display.accept(listener) {
             Ok((program, pid)) => {

@@ -4,7 +4,6 @@
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 
-/// A program to run on the far side.
 #[derive(Clone, Debug)]
 pub struct Remote<'a> {
     pub host: &'a str,
@@ -88,7 +87,6 @@ pub fn signal(token: &str, signal: i32) -> String {
     in_shell(&format!("kill -{signal} \"$(cat {}/pid)\"", folder(token)))
 }
 
-/// Removes all files of the session.
 pub fn clean(token: &str) -> String {
     in_shell(&format!("rm -rf {}", folder(token)))
 }

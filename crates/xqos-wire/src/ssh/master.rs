@@ -58,7 +58,6 @@ impl MasterConnection<'_> {
         &self.folder
     }
 
-    /// The session's socket on this side.
     pub fn socket(&self) -> PathBuf {
         self.folder.join("gate")
     }
