@@ -64,7 +64,6 @@ use waits::Waits;
 /// Maximum number of connections to analyse; others are only counted. A desktop opens a few hundred in a day.
 const MAX_CONNECTIONS: usize = 4_096;
 
-/// Packets and bytes in one direction.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Traffic {
     pub packets: u64,

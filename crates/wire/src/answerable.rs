@@ -60,7 +60,6 @@ pub enum Barrier {
     Always,
 }
 
-/// The table's entry for one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row {
     pub request: &'static str,

@@ -32,7 +32,6 @@ pub use pcap_parser::Linktype as Link;
 pub use read::{CaptureError, Reader};
 pub use write::Writer;
 
-/// One captured packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record<'a> {
     /// Nanoseconds since 1970.

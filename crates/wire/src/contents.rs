@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 //! Totals that are reported for every capture.
 
-/// Contents of a capture, and the parts that could not be used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Contents {
     pub packets: u64,

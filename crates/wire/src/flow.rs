@@ -87,7 +87,6 @@ impl Candidate {
     }
 }
 
-/// An X connection.
 #[derive(Debug)]
 pub struct Followed {
     id: ConnectionId,

@@ -8,7 +8,6 @@ use crate::capture::{Link, Record};
 use etherparse::{IpNumber, LaxIpSlice, TcpHeaderSlice, TcpOptionElement};
 use std::net::SocketAddr;
 
-/// Result of decoding a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Frame<'a> {
     Segment(Segment<'a>),
@@ -17,11 +16,9 @@ pub enum Frame<'a> {
     Other,
     /// Truncated or damaged before the end of the TCP header.
     Broken,
-    /// Unsupported link type.
     UnknownLink,
 }
 
-/// A TCP segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment<'a> {
     pub source: SocketAddr,
@@ -51,7 +48,6 @@ const IPV4: u16 = 0x0800;
 const IPV6: u16 = 0x86dd;
 /// EtherTypes of 802.1Q and 802.1ad tags, and an older one for the outer of two tags.
 const VLAN: [u16; 3] = [0x8100, 0x88a8, 0x9100];
-/// Largest shift that TCP allows.
 const MAX_WINDOW_SCALE: u8 = 14;
 
 pub fn parse<'a>(record: &Record<'a>) -> Frame<'a> {

@@ -45,14 +45,12 @@ use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// One of the two namespaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     Client,
     Server,
 }
 
-/// Settings of a link, for both directions.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Settings {
     /// Bits per second; `None` is unlimited.

@@ -29,7 +29,6 @@ pub struct MessageLog<W> {
     format: Format,
     /// Number of the only connection to log, counted from 1.
     only: Option<u32>,
-    /// The messages to log.
     filter: Filter,
     start_ns: Option<u64>,
     last_ns: u64,

@@ -33,7 +33,6 @@ impl Direction {
     }
 }
 
-/// A connection was seen for the first time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Opened {
     pub at_ns: u64,
@@ -84,7 +83,6 @@ impl Kind {
     }
 }
 
-/// One complete X message.
 #[derive(Clone, Copy, Debug)]
 pub struct Message<'a> {
     pub kind: Kind,
@@ -143,7 +141,6 @@ pub enum Ending {
     Open,
 }
 
-/// Receives everything that is decoded from a capture.
 #[allow(unused_variables)]
 pub trait Observer {
     fn opened(&mut self, id: ConnectionId, opened: &Opened) {}

@@ -31,7 +31,6 @@ use crate::link::shape::Shape;
 use script::Script;
 use serde::{Serialize, Serializer};
 
-/// Prediction of a start over one link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct StartPrediction {
     /// Time from the first packet to the last one before the program becomes quiet, at the program's end of the link.

@@ -5,7 +5,6 @@
 
 use std::collections::BTreeMap;
 
-/// Bytes that arrived before earlier ones.
 #[derive(Debug)]
 pub struct EarlyBytes {
     pub at_ns: u64,
@@ -16,7 +15,6 @@ pub struct EarlyBytes {
     pub bytes: Box<[u8]>,
 }
 
-/// Reassembly state of one direction.
 #[derive(Debug, Default)]
 pub struct Reassembly {
     /// Sequence number of the first byte.
@@ -47,12 +45,10 @@ impl Reassembly {
         self.base.is_some()
     }
 
-    /// Sets the sequence number of the first byte.
     pub fn begin(&mut self, base: u32) {
         self.base = Some(base);
     }
 
-    /// True if this is the sequence number of the first byte.
     pub fn begins_with(&self, number: u32) -> bool {
         self.base == Some(number)
     }

@@ -35,10 +35,8 @@ pub struct Piece<'a> {
     pub missing: u64,
 }
 
-/// Reassembly state of a connection.
 #[derive(Debug)]
 pub struct Stream {
-    /// Indexed by direction.
     directions: [Reassembly; 2],
     started_midstream: bool,
     /// Time at which an acknowledged hole was first seen, and the number of packets since.
@@ -46,7 +44,6 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// Creates the state for the first packet seen.
     pub fn new(started_midstream: bool) -> Stream {
         Stream { directions: Default::default(), started_midstream, hole: None }
     }
@@ -58,7 +55,6 @@ impl Stream {
         stream
     }
 
-    /// TCP sequence numbers of the next bytes to deliver.
     pub fn next_numbers(&self) -> Option<[u32; 2]> {
         let [requests, replies] = &self.directions;
         Some([requests.next_number()?, replies.next_number()?])

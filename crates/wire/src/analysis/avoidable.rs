@@ -68,7 +68,6 @@ impl Reason {
     }
 }
 
-/// Kind of question that a request asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Family {
     Atom,
@@ -85,7 +84,6 @@ pub(super) enum Family {
 #[derive(Clone, Copy, Debug)]
 pub struct Question {
     family: Family,
-    /// Hash of the whole request.
     hash: u64,
     /// For a property, its window and name; for a colour, its colormap.
     subject: (u32, u32),
@@ -203,7 +201,6 @@ fn is_cut(message: &Message<'_>) -> bool {
     message.bytes.len() < usize::try_from(message.length).unwrap_or(usize::MAX).min(KEPT_BYTES)
 }
 
-/// Kind of question of the request with this name.
 pub(super) fn family(name: &str) -> Option<Family> {
     Some(match name {
         "InternAtom" => Family::Atom,

@@ -62,7 +62,6 @@ pub(super) struct HeldBytes {
     bytes: Vec<u8>,
     /// Number of bytes at the front that are already assigned. Removing them message by message would be slow.
     taken: usize,
-    /// Stream offset of the first unassigned byte.
     offset: u64,
     /// Use of the first message, if it was determined before the message was complete.
     known: Option<ByteUse>,
@@ -108,7 +107,6 @@ pub struct Samples {
     pub directions: [Sample; 2],
 }
 
-/// One connection.
 #[derive(Debug, Default)]
 pub struct Bandwidth {
     pub bytes: [u64; ByteUse::ALL.len()],

@@ -8,7 +8,6 @@ use std::collections::HashMap;
 /// Maximum number of created colormaps. A client creates a few.
 const MAX_MADE: usize = 4_096;
 
-/// Colormaps and visuals, from the connection setup and CreateColormap.
 #[derive(Debug, Default)]
 pub struct Colormaps {
     pub greeting: Greeting,

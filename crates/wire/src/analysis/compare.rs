@@ -7,7 +7,6 @@ use std::collections::BTreeSet;
 
 /// Largest relative difference between times that counts as noise. Counts and bytes have no noise.
 const NOISE: f64 = 0.05;
-/// Difference between times that always counts as noise, in seconds.
 const NOISE_S: f64 = 0.001;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]

@@ -20,7 +20,6 @@ const ZSTD_LEVEL: i32 = 3;
 /// Level that OpenSSH uses.
 const DEFLATE_LEVEL: u32 = 6;
 
-/// Writer that only counts bytes.
 #[derive(Debug, Default)]
 struct Counter(u64);
 
@@ -38,11 +37,9 @@ impl Write for Counter {
 /// Buffered, because one call of an encoder costs as much as a few kilobytes of data, and most requests are short.
 type Encoders = (BufWriter<zstd::Encoder<'static, Counter>>, BufWriter<ZlibEncoder<Counter>>);
 
-/// Compression sample of one use.
 #[derive(Default)]
 pub struct Sample {
     pub seen: u64,
-    /// Number of bytes compressed.
     pub taken: u64,
     encoders: Option<Encoders>,
 }

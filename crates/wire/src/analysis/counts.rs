@@ -18,7 +18,6 @@ impl MessageSum {
     }
 }
 
-/// Totals for one kind of message, by name.
 #[derive(Clone, Debug, Default)]
 pub struct ByName {
     /// Indexed by name id, so a message needs no lookup.
@@ -48,7 +47,6 @@ impl ByName {
     }
 }
 
-/// All messages of a connection, except the connection setup.
 #[derive(Clone, Debug, Default)]
 pub struct Counts {
     pub requests: ByName,

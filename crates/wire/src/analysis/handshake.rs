@@ -7,7 +7,6 @@
 use super::spans::Span;
 use crate::observe::{Direction, Packet};
 
-/// Handshake packets seen so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Handshake {
     began_ns: Option<u64>,

@@ -134,7 +134,6 @@ pub struct CodecFigures {
     pub processor_s: f64,
 }
 
-/// Observer that compresses all images and glyphs of a capture.
 #[derive(Debug, Default)]
 pub struct Images {
     held: HashMap<ConnectionId, HeldBytes>,
@@ -142,7 +141,6 @@ pub struct Images {
 }
 
 impl Images {
-    /// The figures of each way of compression that applies.
     pub fn figures(self) -> Vec<CodecFigures> {
         self.figures
     }

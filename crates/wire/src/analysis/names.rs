@@ -61,7 +61,6 @@ impl Names {
         self.list.get(id.0 as usize).map_or(OTHER, |(name, ..)| name)
     }
 
-    /// All names, in the order of their ids.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         self.list.iter().map(|(name, ..)| name.as_str())
     }
@@ -70,7 +69,6 @@ impl Names {
         self.list.get(id.0 as usize).map_or(ByteUse::Rest, |(_, usage, _)| *usage)
     }
 
-    /// The fields of the request with this name.
     pub fn layout(&self, id: NameId) -> Layout {
         self.list.get(id.0 as usize).map_or(Layout::of(OTHER), |(.., layout)| *layout)
     }

@@ -21,7 +21,6 @@ pub struct Target<'a> {
     pub session: &'a str,
 }
 
-/// Writes a report's connections and their round trips.
 pub fn write(report: &Report, target: &Target<'_>) -> Result<Written, Error> {
     let Target { folder, host, session } = *target;
     let place = Session { folder: folder.to_owned(), host: host.to_owned(), name: session.to_owned() };

@@ -47,7 +47,6 @@ impl Batch {
         if self.is_cut { format!("..., {list}") } else { list }
     }
 
-    /// The shared entry for patterns beyond the maximum.
     fn is_other(&self) -> bool {
         self.names.is_empty()
     }
@@ -60,7 +59,6 @@ pub struct Pattern {
     pub in_a_row: u64,
 }
 
-/// All patterns of one client.
 #[derive(Clone, Debug, Default)]
 pub struct Patterns {
     list: HashMap<Batch, Pattern>,

@@ -25,7 +25,6 @@ use client_model::{ClientModel, atom};
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
-/// Kind of proxy next to the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Proxy {
     Lbx,
@@ -33,7 +32,6 @@ pub enum Proxy {
     Relaxed,
 }
 
-/// What saves waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Remedy {
     Proxy(Proxy),
@@ -77,7 +75,6 @@ pub struct WaitCounts {
     pub left: u64,
 }
 
-/// State of one client with one remedy.
 #[derive(Debug)]
 pub struct Proxied {
     pub remedy: Remedy,

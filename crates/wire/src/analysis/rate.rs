@@ -18,7 +18,6 @@ const MIN_NS: u64 = 1_000;
 /// Number of bins, three per doubling of the rate, up to 2^43 bytes per second.
 const BINS: usize = 128;
 
-/// Measurements of similar rate.
 #[derive(Clone, Copy, Debug, Default)]
 struct Bin {
     count: u64,

@@ -43,7 +43,6 @@ impl RepeatedCoordinates {
     }
 }
 
-/// The requests of one connection.
 #[derive(Clone, Debug, Default)]
 pub struct Redundancy {
     /// Indexed by name id, so a message needs no lookup.
@@ -93,7 +92,6 @@ fn shapes(request: &str) -> Option<(usize, usize)> {
     }
 }
 
-/// Counts the coordinates in the captured shapes.
 fn repeated(bytes: &[u8], size: usize) -> RepeatedCoordinates {
     let shapes: Vec<&[u8]> = bytes.chunks_exact(size).collect();
     let words =

@@ -33,7 +33,6 @@ pub struct Report {
     pub latency_s: f64,
     pub connections: Vec<ConnectionReport>,
     pub session: Session,
-    /// Predictions for the requested links.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub predictions: Vec<Prediction>,
 }
@@ -57,7 +56,6 @@ pub struct ConnectionReport {
     pub startup: StartupFigures,
 }
 
-/// All connections together.
 #[derive(Clone, Debug, Serialize)]
 pub struct Session {
     pub connections: usize,
@@ -72,7 +70,6 @@ pub struct Session {
     pub compression: BTreeMap<&'static str, Compression>,
 }
 
-/// Figures that can be summed.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Figures {
     pub requests: BTreeMap<String, MessageSum>,
@@ -171,7 +168,6 @@ pub struct PhaseFigures {
 }
 
 impl Analysis {
-    /// Computes the figures; `latency_s` is the one-way latency.
     pub fn report(self, latency_s: f64) -> Report {
         let Analysis { names, connections, samples, left_out, .. } = self;
         let open = |mut connection: Connection| {

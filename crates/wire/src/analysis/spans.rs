@@ -78,7 +78,6 @@ impl Spans {
         &self.list
     }
 
-    /// Closes the smallest gaps until half of the list remains.
     fn thin(&mut self) {
         while self.list.len() > MAX_SPANS / 2 {
             self.closed_ns = (self.closed_ns * 2).max(FIRST_CLOSED_NS);

@@ -51,7 +51,6 @@ use super::handshake::Handshake;
 use super::transmitter::{FULL, Transmitter};
 use crate::observe::{Direction, Packet};
 
-/// Both directions of one connection.
 #[derive(Debug, Default)]
 pub struct States {
     pub requests: Transmitter,

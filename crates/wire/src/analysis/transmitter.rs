@@ -48,7 +48,6 @@ struct Sent {
     is_settled: bool,
 }
 
-/// The shortest round trip seen.
 #[derive(Clone, Copy, Debug)]
 struct RoundTrip {
     ns: u64,
@@ -56,7 +55,6 @@ struct RoundTrip {
     size: u64,
 }
 
-/// State of one direction.
 #[derive(Debug, Default)]
 pub struct Transmitter {
     pub blocked: BlockedTime,

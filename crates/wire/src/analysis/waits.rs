@@ -53,7 +53,6 @@ struct ReceivedReply {
 pub struct Waits {
     pub by_name: BTreeMap<NameId, WaitTotal>,
     pub patterns: Patterns,
-    /// Time spent waiting.
     pub spans: Spans,
     /// Replies that the client did not wait for.
     pub pipelined: u64,

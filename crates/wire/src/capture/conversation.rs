@@ -27,10 +27,8 @@ enum Purpose {
     Reset,
 }
 
-/// Makes the packets of one connection, in order.
 #[derive(Debug)]
 pub struct Conversation {
-    /// Ports of client and server.
     ports: [u16; 2],
     /// Next sequence numbers of client and server, and the sequence number up to which each has received data.
     next: [u32; 2],

@@ -52,7 +52,6 @@ pub struct Drops {
     pub by_interface: u64,
 }
 
-/// A running capture.
 pub struct Live {
     capture: Capture<Active>,
     link: Link,
@@ -110,7 +109,6 @@ impl Live {
         }
     }
 
-    /// Packet counts since the start.
     pub fn drops(&mut self) -> Drops {
         let Ok(stat) = self.capture.stats() else { return Drops::default() };
         Drops { received: stat.received.into(), by_kernel: stat.dropped.into(), by_interface: stat.if_dropped.into() }

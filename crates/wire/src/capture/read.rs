@@ -36,7 +36,6 @@ pub enum CaptureError {
     NotACapture,
 }
 
-/// Link type and time format of an interface in the file.
 #[derive(Clone, Copy, Debug)]
 struct Interface {
     link: Link,

@@ -34,7 +34,6 @@ pub struct Settings {
     /// Maximum bytes kept of a packet.
     pub snap_bytes: Option<usize>,
     pub trigger: trigger::Settings,
-    /// Also treat this port as X.
     pub also_port: Option<u16>,
     /// Also print each message to standard output.
     pub prints_messages: bool,

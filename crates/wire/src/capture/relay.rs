@@ -99,7 +99,6 @@ impl Relay {
         self.authority.as_ref().map(Authority::path)
     }
 
-    /// Number of open connections.
     pub fn open(&self) -> usize {
         // Informational only; nothing else depends on it.
         self.open.load(Ordering::Relaxed)

@@ -12,7 +12,6 @@ use std::ops::RangeInclusive;
 pub struct Rewritten {
     pub read: u64,
     pub recorded: Recorded,
-    /// Messages about the file that was read.
     pub notes: Vec<String>,
 }
 

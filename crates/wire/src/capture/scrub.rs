@@ -34,7 +34,6 @@ const PACKET_COSTS: usize = 128;
 /// Confidential ranges remembered per direction, for retransmitted packets.
 const MAX_MARKS: usize = 1 << 14;
 
-/// Extent of the data to overwrite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
     /// Only authorization data.
@@ -205,7 +204,6 @@ impl DirectionMarks {
     }
 }
 
-/// A packet that waits for the end of its messages.
 #[derive(Debug)]
 struct WaitingPacket {
     /// With [`Extent::All`] without the program's name.
@@ -314,7 +312,6 @@ impl WaitingPacket {
     }
 }
 
-/// Range of the TCP payload in a packet; `None` for other packets.
 fn payload(record: &Record<'_>) -> Option<Range<usize>> {
     let Frame::Segment(segment) = parse(record) else { return None };
     // `segment.bytes` is a subslice of `record.bytes`.

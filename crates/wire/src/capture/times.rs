@@ -36,7 +36,6 @@ pub fn is_nanoseconds(ticks: u64, resolution: u64) -> bool {
     resolution == MICROSECONDS && ticks > LATEST_TICKS
 }
 
-/// Statistics of a file's timestamps.
 #[derive(Debug, Default)]
 pub struct Times {
     pub are_nanoseconds: bool,
@@ -54,7 +53,6 @@ impl Times {
         Times { are_nanoseconds: is_pcap_of_nanoseconds(beginning), ..Times::default() }
     }
 
-    /// Time of the previous packet.
     pub fn last_ns(&self) -> u64 {
         self.last_ns
     }
@@ -71,7 +69,6 @@ impl Times {
         self.last_ns = at_ns;
     }
 
-    /// Messages about wrong timestamps.
     pub fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         if self.are_nanoseconds {

@@ -17,12 +17,10 @@ use crate::x11::message_name::MessageName;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// An event that can start or stop a recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TriggerEvent {
     /// A key press, from the core protocol or XInput.
     Key,
-    /// A press of a mouse button.
     Button,
     /// The pointer moves while a button is pressed.
     Drag,
@@ -102,7 +100,6 @@ pub enum State {
     Over,
 }
 
-/// State machine of the recording.
 #[derive(Clone, Debug)]
 pub struct Trigger {
     settings: Settings,
@@ -123,7 +120,6 @@ impl Trigger {
         self.state
     }
 
-    /// True if the start event has occurred at least once.
     pub fn has_started(&self) -> bool {
         self.has_started
     }

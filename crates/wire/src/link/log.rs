@@ -85,7 +85,6 @@ pub struct Busy {
     pub to_ns: u64,
 }
 
-/// Formats an entry as a line of the file.
 impl fmt::Display for Entry {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -33,7 +33,6 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 use xqos_sys as sys;
 
-/// Name of the device on both sides.
 const DEVICE: &CStr = c"link0";
 /// Length of the device's kernel queue in packets: 10 ms of small packets at 1 Gb/s, longer than we ever pause. The
 /// emulated queue has a separate bound.
@@ -197,7 +196,6 @@ fn guard(socket: &UnixStream, ids: (u32, u32)) {
     end_all(&networks.map(|network| identity(network.metadata())));
 }
 
-/// Devices, networks, and the user namespace if one was needed.
 type Handles = ([File; 2], [File; 2], Option<File>);
 
 fn make(ids: (u32, u32)) -> Result<Handles, (Step, io::Error)> {

@@ -39,7 +39,6 @@ pub struct Shape {
     pub loss_ppm: u32,
 }
 
-/// Bound of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Queue {
     Bytes(u64),

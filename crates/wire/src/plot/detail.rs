@@ -10,7 +10,6 @@ use super::track::{Bar, MessageMark, Step, Track, Window};
 /// Maximum number of names in a picture. If there are more messages, only the longest are named.
 const MAX_MARKS: usize = 1500;
 
-/// The columns into which time is divided.
 #[derive(Clone, Copy, Debug)]
 pub struct Columns {
     pub window: Window,

@@ -22,7 +22,6 @@ const MAX_CONNECTIONS: usize = 4_096;
 /// Longest capture, 52 days. A later time means a damaged capture.
 const MAX_NS: u64 = 1 << 52;
 
-/// The part of a capture that is kept.
 #[derive(Clone, Debug)]
 pub struct Choice {
     /// Number of the only connection to keep, counted from 1 by first appearance.
@@ -42,7 +41,6 @@ impl Default for Choice {
     }
 }
 
-/// Numbers of items that were not kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LeftOut {
     pub connections: u64,
@@ -108,7 +106,6 @@ impl Connection {
     }
 }
 
-/// A capture, or a part of it, ready to draw.
 #[derive(Debug, Default)]
 pub struct Plot {
     pub choice: Choice,
@@ -139,7 +136,6 @@ impl Plot {
         }
     }
 
-    /// The connection with the most bytes.
     pub fn busiest(&self) -> Option<&Connection> {
         self.connections.values().rev().max_by_key(|connection| connection.bytes())
     }

@@ -86,7 +86,6 @@ pub fn write(plot: &Plot, connection: &Connection, title: &str, out: &mut impl W
     out.write_all(b"</svg>\n")
 }
 
-/// One direction and its position.
 struct Panel<'a> {
     track: &'a Track,
     window: Window,

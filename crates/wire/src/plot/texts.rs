@@ -5,7 +5,6 @@ use crate::observe::Message;
 use crate::x11::fields;
 use std::collections::HashMap;
 
-/// Maximum bytes of all texts. Later messages get no text.
 const MAX_BYTES: usize = 8 << 20;
 /// Maximum number of messages whose fields are decoded, which takes a microsecond each.
 const MAX_READ: u64 = 1 << 20;

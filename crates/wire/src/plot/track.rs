@@ -54,7 +54,6 @@ pub struct GapMark {
 
 const KINDS: [Kind; 6] = [Kind::Setup, Kind::SetupReply, Kind::Request, Kind::Reply, Kind::Event, Kind::Error];
 
-/// One direction of a connection.
 #[derive(Debug, Default)]
 pub struct Track {
     /// Time, offset, length, flags: 1 retransmitted, 2 control.

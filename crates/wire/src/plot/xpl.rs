@@ -12,7 +12,6 @@ use std::io::{self, Write};
 
 const TITLES: [&str; 2] = ["requests", "replies, events, errors"];
 
-/// Writes both directions of a connection.
 pub fn write(plot: &Plot, connection: &Connection, title: &str, out: &mut impl Write) -> io::Result<()> {
     let names: Vec<&str> = plot.names.iter().collect();
     for (direction, track) in connection.tracks.iter().enumerate() {

@@ -12,7 +12,6 @@
 
 /// Payload of a 1500-byte packet with TCP timestamps.
 pub const SEGMENT_BYTES: u64 = 1448;
-/// Initial window.
 const INITIAL_BYTES: u64 = 10 * SEGMENT_BYTES;
 const MIN_BYTES: u64 = 2 * SEGMENT_BYTES;
 /// Minimum by which the time-out exceeds the round trip.
@@ -43,7 +42,6 @@ pub struct Congestion {
     reduced_ns: u64,
 }
 
-/// One round trip of slow start.
 #[derive(Clone, Copy, Debug, Default)]
 struct Round {
     ends_at: u64,
@@ -53,7 +51,6 @@ struct Round {
     shortest_ns: u64,
 }
 
-/// Content of an acknowledgement.
 #[derive(Clone, Copy, Debug)]
 pub struct Acknowledged {
     pub now_ns: u64,

@@ -58,7 +58,6 @@ struct Playback<'s> {
     ended_ns: u64,
 }
 
-/// The program's single thread of control.
 #[derive(Debug)]
 struct Program {
     step: usize,
@@ -161,7 +160,6 @@ impl<'s> Playback<'s> {
         lines.chain(self.timers.peek().map(|Reverse((at_ns, ..))| *at_ns)).min()
     }
 
-    /// Handles one packet or one timer.
     fn handle_next(&mut self) {
         for way in [CLIENT, SERVER] {
             if let Some(packet) = self.lines[way].deliver(self.now_ns) {
@@ -309,7 +307,6 @@ impl<'s> Playback<'s> {
         self.program = Program { step: self.program.step + 1, state: ProgramState::Waiting, ready_ns: self.now_ns };
     }
 
-    /// Sends a handshake packet.
     fn open(&mut self, connection: usize, end: usize) {
         let content = if end == CLIENT { Content::Open } else { Content::Opened };
         if !self.send(end, connection, content, OPEN_BYTES) {

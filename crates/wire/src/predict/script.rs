@@ -37,7 +37,6 @@ const PLACEHOLDER_BYTES: u64 = 4;
 /// Size of the reply that LBX sends instead of data that its proxy already has.
 const TAG_BYTES: u64 = 32;
 
-/// One action of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
     pub connection: usize,
@@ -49,13 +48,11 @@ pub struct Step {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Connects to the server.
     Open,
     /// Sends this many bytes; 0 if a proxy answered everything.
     Send(u64),
 }
 
-/// The message that a step waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Awaited {
     pub connection: usize,
@@ -81,7 +78,6 @@ pub struct Script {
     pub messages: Vec<Vec<ServerMessage>>,
 }
 
-/// Makes a script from a capture.
 #[derive(Debug, Default)]
 pub struct ScriptRecorder {
     script: Script,

@@ -24,7 +24,6 @@ const ROUND_BYTES: u64 = 10 * SEGMENT_BYTES;
 /// Number of congestion windows that a program can write ahead of the acknowledged data.
 const BUFFERED_WINDOWS: u64 = 2;
 
-/// A range of stream bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
     pub from: u64,
@@ -62,7 +61,6 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// Takes bytes that the program writes.
     pub fn write(&mut self, bytes: u64) {
         self.written += bytes;
     }
@@ -72,7 +70,6 @@ impl Sender {
         self.written - self.acknowledged <= BUFFERED_WINDOWS * self.congestion.window_bytes()
     }
 
-    /// The next segment to send now.
     pub fn poll(&mut self, now_ns: u64) -> Option<Segment> {
         if self.in_flight() == 0 && self.has_data() && self.sent > 0 {
             self.congestion.was_idle(now_ns.saturating_sub(self.last_sent_ns));
@@ -201,7 +198,6 @@ impl Receiver {
         self.is_urgent || self.due_ns.is_some_and(|due_ns| due_ns <= now_ns)
     }
 
-    /// Requests an immediate acknowledgement.
     pub fn urge(&mut self) {
         self.is_urgent = true;
     }

@@ -33,7 +33,6 @@ pub fn is_setup(bytes: &[u8]) -> bool {
     order.is_some_and(|order| order.u16(bytes, 2).is_none_or(|version| version == VERSION))
 }
 
-/// Decoding state of an X connection.
 #[derive(Debug)]
 pub struct Connection {
     order: Option<ByteOrder>,
@@ -137,12 +136,10 @@ impl Connection {
         self.skipped_bytes
     }
 
-    /// True if the connection is not X.
     pub fn is_foreign(&self) -> bool {
         self.sides.iter().any(|side| matches!(side, Side::Foreign))
     }
 
-    /// True if a direction is inside a message.
     pub fn is_within(&self, direction: Direction) -> bool {
         matches!(&self.sides[direction as usize], Side::Framing(framer) if framer.is_within())
     }
@@ -198,7 +195,6 @@ impl Connection {
         }
     }
 
-    /// Takes the first bytes of a direction.
     fn begin(&mut self, piece: &Piece<'_>) {
         let (place, other) = (piece.direction as usize, piece.direction as usize ^ 1);
         match (piece.direction, self.order) {

@@ -15,7 +15,6 @@ use std::collections::VecDeque;
 /// Maximum number of unanswered QueryExtension requests.
 const MAX_QUERIES: usize = 64;
 
-/// Decoding state of both directions.
 #[derive(Debug)]
 pub struct Decoder {
     pub sequence: Sequence,
@@ -31,7 +30,6 @@ impl Decoder {
         Decoder { sequence, pending, queries: VecDeque::new(), has_lost_replies: false }
     }
 
-    /// Continues where a checkpoint was made.
     pub fn resume(checkpoint: &Checkpoint, max_pending: usize) -> Decoder {
         let Checkpoint { requests, answered, is_certain, .. } = *checkpoint;
         let mut decoder = Decoder::new(max_pending);

@@ -90,7 +90,6 @@ pub fn text(message: &Message<'_>) -> String {
     out
 }
 
-/// The fields of one request.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Layout(&'static [Field]);
 
@@ -158,7 +157,6 @@ fn key(kind: Kind, name: &str) -> (&'static str, &str) {
     }
 }
 
-/// Bytes of a message, and the position of its fields.
 struct Reader<'a> {
     bytes: &'a [u8],
     order: ByteOrder,
@@ -199,7 +197,6 @@ impl<'a> Reader<'a> {
         out
     }
 
-    /// The bytes of an unknown message.
     fn plain(&self) -> String {
         let mut out = String::new();
         let shown = &self.bytes[..self.bytes.len().min(MAX_BYTES)];
@@ -230,7 +227,6 @@ impl<'a> Reader<'a> {
         Some(format!("[{}{more}]", values?.join(" ")))
     }
 
-    /// Number of elements of an array.
     fn elements(&self, field: &Field, fields: &[Field]) -> Option<usize> {
         Some(match field.count {
             Count::One => 1,

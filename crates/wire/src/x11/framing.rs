@@ -40,7 +40,6 @@ const UNIT_BYTES: u64 = 32;
 /// Size of the head of a message that is too long to keep. The head contains all fields that are read.
 const HEAD_BYTES: usize = 64;
 
-/// A complete message.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame<'a> {
     pub offset: u64,
@@ -120,7 +119,6 @@ fn reply(order: ByteOrder, bytes: &[u8]) -> Length {
     }
 }
 
-/// A part of a direction's bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Piece<'a> {
     /// A complete message that is not longer than the limit.
@@ -131,7 +129,6 @@ pub enum Piece<'a> {
     More(&'a [u8]),
 }
 
-/// Framing state of one direction.
 #[derive(Debug)]
 pub struct Framer {
     pub phase: Phase,
@@ -143,7 +140,6 @@ pub struct Framer {
     limit: usize,
 }
 
-/// A message that has started.
 #[derive(Clone, Copy, Debug)]
 struct Unfinished {
     offset: u64,
@@ -167,12 +163,10 @@ impl Framer {
         Framer { limit: limit.max(HEAD_BYTES), ..Framer::new(phase, order, 0) }
     }
 
-    /// Stream offset of the next byte.
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// True if a message has started and not ended.
     pub fn is_within(&self) -> bool {
         self.unfinished.is_some()
     }

@@ -10,7 +10,6 @@ pub const TRUE_COLOR: u8 = 4;
 /// Maximum number of visuals. A server has a few dozen.
 const MAX_VISUALS: usize = 4096;
 
-/// Content of the server's setup reply.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Greeting {
     pub id_base: u32,
@@ -52,7 +51,6 @@ impl Greeting {
         self.screens.iter().any(|screen| screen.colormap == id)
     }
 
-    /// True if a resource id belongs to the client.
     pub fn is_own(&self, id: u32) -> bool {
         self.id_mask != 0 && id & !self.id_mask == self.id_base
     }

@@ -32,7 +32,6 @@ pub fn request_name(extension: &str, number: u8) -> Option<&'static str> {
     table.requests[usize::from(number)]
 }
 
-/// Message names of one server.
 #[derive(Debug)]
 pub struct Names {
     core: &'static Table,
@@ -115,7 +114,6 @@ impl Names {
         self.extension(major).is_some_and(has_request)
     }
 
-    /// True if any extension of the server is known.
     pub fn knows_extensions(&self) -> bool {
         self.extensions.iter().any(Option::is_some)
     }

@@ -53,7 +53,6 @@ impl Pending {
         Some((request, more_follow))
     }
 
-    /// Removes a request that failed.
     pub fn fail(&mut self, sequence: u64) {
         self.forget_before(sequence);
         if let Some(index) = self.find(sequence) {

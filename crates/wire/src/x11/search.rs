@@ -35,7 +35,6 @@ pub struct PacketStart {
     pub acknowledged: u64,
 }
 
-/// Bytes to search for a boundary.
 #[derive(Debug)]
 pub struct Search {
     /// Stream offset of the first byte kept.
@@ -65,7 +64,6 @@ impl Search {
         Search { start, bytes: Vec::new(), packet_starts: Vec::new(), is_aligned, scans: Default::default() }
     }
 
-    /// Stream offset of the next byte.
     pub fn end(&self) -> u64 {
         self.start + self.bytes.len() as u64
     }

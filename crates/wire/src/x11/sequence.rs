@@ -27,7 +27,6 @@ struct Uncertainty {
 }
 
 impl Sequence {
-    /// Continues after these numbers.
     pub fn resume(requests: u64, answered: u64, is_certain: bool) -> Sequence {
         let mut sequence = Sequence { requests, answered, uncertainty: None };
         if !is_certain {
@@ -36,7 +35,6 @@ impl Sequence {
         sequence
     }
 
-    /// Counts a request and returns its sequence number.
     #[inline]
     pub fn count(&mut self) -> u64 {
         self.requests += 1;
@@ -90,7 +88,6 @@ impl Sequence {
         by
     }
 
-    /// Records that a reply matched the count.
     pub fn fit(&mut self) {
         if let Some(uncertainty) = &mut self.uncertainty {
             uncertainty.fits += 1;

@@ -19,7 +19,6 @@ pub fn atom(message: &Message<'_>) -> Option<u32> {
     message.word(8)
 }
 
-/// A window that the client created.
 #[derive(Clone, Copy, Debug)]
 struct Window {
     parent: u32,

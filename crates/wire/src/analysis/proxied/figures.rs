@@ -7,13 +7,11 @@ use super::super::round_trip::saving_s;
 use super::Proxied;
 use serde::Serialize;
 
-/// Effect of a proxy next to the program.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ProxyFigures {
     /// lbx, strict, relaxed or batch.
     pub proxy: &'static str,
     pub waits: u64,
-    /// Number of waits that would remain.
     pub left: u64,
     /// Time that the avoided waits would have cost at a one-way latency of `latency_s`.
     pub saving_s: f64,
@@ -45,7 +43,6 @@ impl Proxied {
 }
 
 impl ProxyFigures {
-    /// Adds the figures of another connection with the same proxy.
     pub fn merge(&mut self, other: &ProxyFigures) {
         self.proxy = other.proxy;
         self.add(&other.names);

@@ -8,7 +8,6 @@ use std::num::NonZeroUsize;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// Where packets are written.
 #[derive(Debug)]
 pub enum Target {
     /// Nowhere: only the messages are wanted.

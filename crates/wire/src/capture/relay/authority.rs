@@ -25,7 +25,6 @@ const FAMILY_LOCAL: u16 = 256;
 /// Matches any address.
 const FAMILY_WILD: u16 = 65_535;
 
-/// An authority file, which is removed on drop.
 #[derive(Debug)]
 pub struct Authority(TemporaryFile);
 
@@ -84,7 +83,6 @@ pub fn cookie(upstream: &Upstream) -> Option<(Vec<u8>, Vec<u8>)> {
     find(family, &address)
 }
 
-/// Random bytes for a cookie.
 pub fn secret() -> io::Result<[u8; 16]> {
     let mut secret = [0; 16];
     File::open("/dev/urandom")?.read_exact(&mut secret)?;

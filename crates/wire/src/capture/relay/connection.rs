@@ -36,7 +36,6 @@ struct DirectionState {
     is_recorded: bool,
 }
 
-/// The two sockets of a client's connection.
 #[derive(Debug)]
 pub struct Connection {
     /// The sockets to the client and to the server.
@@ -51,7 +50,6 @@ impl Connection {
         Connection { sockets: [client, server], states: Default::default(), packets, is_broken: false }
     }
 
-    /// Poll events for the client's and the server's socket.
     pub fn poll_events(&self) -> [(BorrowedFd<'_>, PollFlags); 2] {
         [0, 1].map(|end| {
             let (sent, received) = (&self.states[end], &self.states[1 - end]);
@@ -97,7 +95,6 @@ impl Connection {
         }
     }
 
-    /// Reads once and forwards the data.
     fn forward(
         &mut self,
         direction: Direction,

@@ -29,7 +29,6 @@ pub struct Display {
     _lock: TemporaryFile,
 }
 
-/// A file that is removed on drop.
 #[derive(Debug)]
 pub(super) struct TemporaryFile(pub(super) PathBuf);
 
@@ -68,7 +67,6 @@ impl Display {
         self.number
     }
 
-    /// Value for DISPLAY.
     pub fn name(&self) -> String {
         match self.screen {
             0 => format!(":{}", self.number),

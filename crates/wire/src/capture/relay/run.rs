@@ -30,7 +30,6 @@ const OWN_FILES: u64 = 64;
 /// First client port in the capture: the first of Linux's ephemeral ports.
 const FIRST_CLIENT_PORT: u16 = 32_768;
 
-/// State of the relay's thread.
 #[derive(Debug)]
 pub struct Loop {
     display: Arc<Display>,

@@ -22,7 +22,6 @@ pub struct Socket {
     pub takes_files: bool,
 }
 
-/// An X server.
 #[derive(Clone, Debug)]
 pub struct Upstream {
     name: String,

@@ -32,7 +32,6 @@ struct Watched {
     history: History,
 }
 
-/// What earlier messages showed.
 #[derive(Debug, Default)]
 struct History {
     /// WM_NAME, and both parts of WM_CLASS.

@@ -10,7 +10,6 @@ use std::path::Path;
 /// A valid line is far shorter: eight numbers of twenty digits and some words.
 const MAX_LINE_BYTES: u64 = 512;
 
-/// The entries of a log, in file order.
 #[derive(Debug)]
 pub struct Reader<R> {
     input: R,

@@ -16,15 +16,12 @@ const WAITING_BATCHES: usize = 1024;
 /// Idle time after which the file is flushed, for readers that follow it, and in case this process is killed.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Counts in one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkTotals {
     pub packets: u64,
     pub bytes: u64,
     pub delivered: u64,
-    /// Packets lost on the link.
     pub lost: u64,
-    /// Packets dropped at a full queue.
     pub dropped: u64,
     /// Time during which the link was sending.
     pub busy_ns: u64,
@@ -48,7 +45,6 @@ impl LinkTotals {
     }
 }
 
-/// The emulator's end of the log.
 #[derive(Debug)]
 pub struct Writer {
     batch: Vec<Entry>,
