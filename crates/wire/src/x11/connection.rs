@@ -16,7 +16,7 @@
 
 use super::bytes::ByteOrder;
 use super::checkpoint::Checkpoint;
-use super::decode::Decoder;
+use super::decode::{Decoder, setup};
 use super::framing::{Frame, Framer, Input, OutOfSync, Phase};
 use super::names::Names;
 use super::plausible;
@@ -64,11 +64,11 @@ fn take(
 ) -> Phase {
     match phase {
         Phase::Setup | Phase::SetupReply => {
-            decoder.take_setup(direction, frame, order, emit);
+            emit(&setup(direction, frame, order));
             if phase == Phase::Setup { Phase::ShortRequests } else { Phase::Replies }
         }
         Phase::ShortRequests | Phase::Requests | Phase::Replies => {
-            decoder.take(direction, frame, order, acknowledged, names, emit);
+            emit(&decoder.take(direction, frame, order, acknowledged, names));
             let is_enabled = phase == Phase::ShortRequests && names.may_enable_big_requests(frame.bytes, frame.length);
             if is_enabled { Phase::Requests } else { phase }
         }

@@ -70,49 +70,25 @@ impl Decoder {
         }
     }
 
-    pub fn take_setup(
-        &mut self,
-        direction: Direction,
-        frame: &Frame<'_>,
-        order: ByteOrder,
-        emit: &mut impl FnMut(&Message<'_>),
-    ) {
-        let (kind, name) = match (direction, frame.bytes.first()) {
-            (Direction::Requests, _) => (Kind::Setup, "Setup"),
-            (Direction::Replies, Some(0)) => (Kind::SetupReply, "SetupFailed"),
-            (Direction::Replies, Some(2)) => (Kind::SetupReply, "SetupAuthenticate"),
-            (Direction::Replies, _) => (Kind::SetupReply, "SetupReply"),
-        };
-        emit(&Message { kind, name, ..blank(frame, order) });
-    }
-
     /// Takes a message, whose sender had received the other direction up to the offset `acknowledged`.
     #[inline]
-    pub fn take(
+    pub fn take<'a>(
         &mut self,
         direction: Direction,
-        frame: &Frame<'_>,
+        frame: &Frame<'a>,
         order: ByteOrder,
         acknowledged: u64,
-        names: &mut Names,
-        emit: &mut impl FnMut(&Message<'_>),
-    ) {
+        names: &'a mut Names,
+    ) -> Message<'a> {
         match (direction, byte(frame, 0)) {
-            (Direction::Requests, major) => self.request(major, frame, order, names, emit),
-            (Direction::Replies, REPLY) => self.reply(frame, order, acknowledged, names, emit),
-            (Direction::Replies, ERROR) => self.error(frame, order, names, emit),
-            (Direction::Replies, code) => self.event(code, frame, order, names, emit),
+            (Direction::Requests, major) => self.request(major, frame, order, names),
+            (Direction::Replies, REPLY) => self.reply(frame, order, acknowledged, names),
+            (Direction::Replies, ERROR) => self.error(frame, order, names),
+            (Direction::Replies, code) => self.event(code, frame, order, names),
         }
     }
 
-    fn request(
-        &mut self,
-        major: u8,
-        frame: &Frame<'_>,
-        order: ByteOrder,
-        names: &mut Names,
-        emit: &mut impl FnMut(&Message<'_>),
-    ) {
+    fn request<'a>(&mut self, major: u8, frame: &Frame<'a>, order: ByteOrder, names: &'a mut Names) -> Message<'a> {
         let sequence = self.sequence.count();
         let minor = if major < FIRST_EXTENSION { 0 } else { byte(frame, 1) };
         let has_reply = names.has_reply(major, minor);
@@ -126,7 +102,7 @@ impl Decoder {
         }
         let name = names.request(major, minor);
         let (minor, has_reply) = (u16::from(minor), has_reply == Some(true));
-        emit(&Message { kind: Kind::Request, sequence, name, major, minor, has_reply, ..blank(frame, order) });
+        Message { kind: Kind::Request, sequence, name, major, minor, has_reply, ..blank(frame, order) }
     }
 
     fn query(&mut self, sequence: u64, frame: &Frame<'_>, order: ByteOrder) {
@@ -138,14 +114,13 @@ impl Decoder {
         self.queries.push_back((sequence, name.to_vec()));
     }
 
-    fn reply(
+    fn reply<'a>(
         &mut self,
-        frame: &Frame<'_>,
+        frame: &Frame<'a>,
         order: ByteOrder,
         acknowledged: u64,
-        names: &mut Names,
-        emit: &mut impl FnMut(&Message<'_>),
-    ) {
+        names: &'a mut Names,
+    ) -> Message<'a> {
         let sequence = self.reply_sequence(order.u16(frame.bytes, 2).unwrap_or(0), acknowledged);
         let answered = self.pending.answer(sequence, byte(frame, 1));
         let (major, minor, has_reply) =
@@ -155,7 +130,7 @@ impl Decoder {
         }
         let name = if answered.is_some() { names.request(major, minor) } else { UNKNOWN_REQUEST };
         let minor = u16::from(minor);
-        emit(&Message { kind: Kind::Reply, sequence, name, major, minor, has_reply, ..blank(frame, order) });
+        Message { kind: Kind::Reply, sequence, name, major, minor, has_reply, ..blank(frame, order) }
     }
 
     /// Learns an extension from the reply to QueryExtension: presence, opcode, first event and error.
@@ -173,29 +148,22 @@ impl Decoder {
         }
     }
 
-    fn error(&mut self, frame: &Frame<'_>, order: ByteOrder, names: &mut Names, emit: &mut impl FnMut(&Message<'_>)) {
+    fn error<'a>(&mut self, frame: &Frame<'a>, order: ByteOrder, names: &'a mut Names) -> Message<'a> {
         let sequence = self.event_sequence(order.u16(frame.bytes, 2).unwrap_or(0));
         self.pending.fail(sequence);
         let (major, minor) = (byte(frame, 10), order.u16(frame.bytes, 8).unwrap_or(0));
         let name = names.error(byte(frame, 1));
-        emit(&Message { kind: Kind::Error, sequence, name, major, minor, ..blank(frame, order) });
+        Message { kind: Kind::Error, sequence, name, major, minor, ..blank(frame, order) }
     }
 
-    fn event(
-        &mut self,
-        code: u8,
-        frame: &Frame<'_>,
-        order: ByteOrder,
-        names: &mut Names,
-        emit: &mut impl FnMut(&Message<'_>),
-    ) {
+    fn event<'a>(&mut self, code: u8, frame: &Frame<'a>, order: ByteOrder, names: &'a mut Names) -> Message<'a> {
         // KeymapNotify is the only message without a sequence number.
         let sequence = match code & 0x7f {
             xproto::KEYMAP_NOTIFY_EVENT => self.sequence.answered(),
             _ => self.event_sequence(order.u16(frame.bytes, 2).unwrap_or(0)),
         };
         let name = names.event(code, byte(frame, 1), order.u16(frame.bytes, 8).unwrap_or(0));
-        emit(&Message { kind: Kind::Event, sequence, name, ..blank(frame, order) });
+        Message { kind: Kind::Event, sequence, name, ..blank(frame, order) }
     }
 
     fn event_sequence(&mut self, low: u16) -> u64 {
@@ -233,6 +201,17 @@ impl Decoder {
         let by = self.sequence.raise(sequence - first.sequence);
         self.pending.raise(certain_until, by);
     }
+}
+
+/// The message of a connection setup or its answer.
+pub fn setup<'a>(direction: Direction, frame: &Frame<'a>, order: ByteOrder) -> Message<'a> {
+    let (kind, name) = match (direction, frame.bytes.first()) {
+        (Direction::Requests, _) => (Kind::Setup, "Setup"),
+        (Direction::Replies, Some(0)) => (Kind::SetupReply, "SetupFailed"),
+        (Direction::Replies, Some(2)) => (Kind::SetupReply, "SetupAuthenticate"),
+        (Direction::Replies, _) => (Kind::SetupReply, "SetupReply"),
+    };
+    Message { kind, name, ..blank(frame, order) }
 }
 
 #[inline]
