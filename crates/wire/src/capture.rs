@@ -47,8 +47,15 @@ pub struct Record<'a> {
     pub checkpoint: Option<&'a str>,
 }
 
+impl<'a> Record<'a> {
+    /// A packet without comments.
+    pub fn new(at_ns: u64, link: Link, length: u32, bytes: &'a [u8]) -> Record<'a> {
+        Record { at_ns, link, length, bytes, program: None, checkpoint: None }
+    }
+}
+
 /// A packet that waits in memory.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct KeptRecord {
     at_ns: u64,
     link: Link,
@@ -60,9 +67,17 @@ pub(crate) struct KeptRecord {
 
 impl KeptRecord {
     pub fn new(record: &Record<'_>) -> KeptRecord {
-        let Record { at_ns, link, length, bytes, program, checkpoint } = *record;
-        let (program, checkpoint) = (program.map(Into::into), checkpoint.map(Into::into));
-        KeptRecord { at_ns, link, length, bytes: bytes.into(), program, checkpoint }
+        let mut kept = KeptRecord::default();
+        kept.set(record);
+        kept
+    }
+
+    /// Replaces the packet, and reuses its memory.
+    pub fn set(&mut self, record: &Record<'_>) {
+        (self.at_ns, self.link, self.length) = (record.at_ns, record.link, record.length);
+        self.bytes.clear();
+        self.bytes.extend(record.bytes);
+        (self.program, self.checkpoint) = (record.program.map(Into::into), record.checkpoint.map(Into::into));
     }
 
     pub fn record(&self) -> Record<'_> {

@@ -108,14 +108,7 @@ impl Conversation {
             // FIN and SYN count as received: no program has to read them.
             self.received[other] = self.next[own];
         }
-        Record {
-            at_ns,
-            link: Link::RAW,
-            length: self.packet.len() as u32,
-            bytes: &self.packet,
-            program: None,
-            checkpoint: None,
-        }
+        Record::new(at_ns, Link::RAW, self.packet.len() as u32, &self.packet)
     }
 }
 

@@ -101,8 +101,7 @@ impl Live {
                 let at = packet.header.ts;
                 // `tv_usec` holds nanoseconds, because we requested that precision.
                 let at_ns = at.tv_sec as u64 * 1_000_000_000 + at.tv_usec as u64;
-                let (length, bytes) = (packet.header.len, packet.data);
-                Ok(Some(Record { at_ns, link, length, bytes, program: None, checkpoint: None }))
+                Ok(Some(Record::new(at_ns, link, packet.header.len, packet.data)))
             }
             Err(pcap::Error::TimeoutExpired) => Ok(None),
             Err(error) => Err(LiveError::Other(message(&error))),

@@ -6,7 +6,7 @@
 
 use super::times::{Times, is_nanoseconds};
 use super::write::{CHECKPOINT, PROGRAM};
-use super::{Link, Record};
+use super::{KeptRecord, Link, Record};
 use pcap_parser::pcapng::{Block, OptionCode, PcapNGOption};
 use pcap_parser::traits::PcapReaderIterator;
 use pcap_parser::{IDB_MAGIC, PcapBlockOwned, PcapError, create_reader};
@@ -55,23 +55,11 @@ impl Interface {
     }
 }
 
-struct Packet<'a> {
-    at_ns: u64,
-    has_time: bool,
-    link: Link,
-    length: u32,
-    bytes: &'a [u8],
-    program: Option<String>,
-    checkpoint: Option<String>,
-}
-
 pub struct Reader {
     source: Box<dyn PcapReaderIterator + Send>,
     interfaces: Vec<Interface>,
-    /// Bytes of the most recently returned packet.
-    bytes: Vec<u8>,
-    program: Option<String>,
-    checkpoint: Option<String>,
+    /// The most recently returned packet.
+    current: KeptRecord,
     times: Times,
     packets: u64,
     note: Option<String>,
@@ -99,9 +87,7 @@ impl Reader {
         Ok(Reader {
             source,
             interfaces: Vec::new(),
-            bytes: Vec::new(),
-            program: None,
-            checkpoint: None,
+            current: KeptRecord::default(),
             times,
             packets: 0,
             note: None,
@@ -113,17 +99,15 @@ impl Reader {
     #[allow(clippy::should_implement_trait, reason = "what is given borrows from the reader")]
     pub fn next(&mut self) -> Option<Record<'_>> {
         while !self.is_over {
-            let (block_bytes, found) = match self.source.next() {
+            let (block_bytes, is_packet) = match self.source.next() {
                 Ok((block_bytes, block)) => {
                     let packet = take_block(&block, &mut self.interfaces, &mut self.times);
-                    let found = packet.map(|Packet { at_ns, has_time, link, length, bytes, program, checkpoint }| {
-                        self.times.take(at_ns, has_time);
-                        self.bytes.clear();
-                        self.bytes.extend(bytes);
-                        (self.program, self.checkpoint) = (program, checkpoint);
-                        (at_ns, link, length)
-                    });
-                    (block_bytes, found)
+                    if let Some((record, has_time)) = &packet {
+                        self.times.take(record.at_ns, *has_time);
+                        self.current.set(record);
+                        self.current.program = record.program.and_then(shown);
+                    }
+                    (block_bytes, packet.is_some())
                 }
                 Err(error) => {
                     let problem = problem(&error);
@@ -132,10 +116,9 @@ impl Reader {
                 }
             };
             self.source.consume(block_bytes);
-            if let Some((at_ns, link, length)) = found {
+            if is_packet {
                 self.packets += 1;
-                let (program, checkpoint) = (self.program.as_deref(), self.checkpoint.as_deref());
-                return Some(Record { at_ns, link, length, bytes: &self.bytes, program, checkpoint });
+                return Some(self.current.record());
             }
         }
         None
@@ -199,12 +182,12 @@ fn resolution(option: u8) -> u64 {
     base.checked_pow(power.into()).unwrap_or(1_000_000)
 }
 
-/// The packet in a block, or `None` for blocks that only describe later packets.
-fn take_block<'a>(
-    block: &PcapBlockOwned<'a>,
+/// The packet in a block, and whether it has a time. `None` for blocks that only describe later packets.
+fn take_block<'b>(
+    block: &'b PcapBlockOwned<'_>,
     interfaces: &mut Vec<Interface>,
     times: &mut Times,
-) -> Option<Packet<'a>> {
+) -> Option<(Record<'b>, bool)> {
     match block {
         PcapBlockOwned::LegacyHeader(header) => {
             let is_nanoseconds = header.is_nanosecond_precision() || times.are_nanoseconds;
@@ -217,9 +200,7 @@ fn take_block<'a>(
         PcapBlockOwned::Legacy(packet) => {
             let interface = interfaces.first()?;
             let ticks = u64::from(packet.ts_sec) * interface.resolution + u64::from(packet.ts_usec);
-            let (at_ns, link) = (interface.at_ns(ticks), interface.link);
-            let (length, bytes) = (packet.origlen, packet.data);
-            Some(Packet { at_ns, has_time: true, link, length, bytes, program: None, checkpoint: None })
+            Some((Record::new(interface.at_ns(ticks), interface.link, packet.origlen, packet.data), true))
         }
         PcapBlockOwned::NG(block) => take_pcapng_block(block, interfaces, times),
     }
@@ -231,16 +212,19 @@ fn comment<'a>(options: &'a [PcapNGOption<'_>], prefix: &str) -> Option<&'a str>
     comments.find_map(|option| option.as_str().ok()?.strip_prefix(prefix))
 }
 
-/// The program name in a packet comment.
-fn program(options: &[PcapNGOption<'_>]) -> Option<String> {
-    let name = comment(options, PROGRAM)?;
+/// A program name that is safe to print.
+fn shown(name: &str) -> Option<Box<str>> {
     let name: String = name.chars().filter(|letter| !letter.is_control()).take(MAX_NAME_LETTERS).collect();
-    Some(name).filter(|name| !name.is_empty())
+    (!name.is_empty()).then(|| name.into())
 }
 
-fn take_pcapng_block<'a>(block: &Block<'a>, interfaces: &mut Vec<Interface>, times: &mut Times) -> Option<Packet<'a>> {
+fn take_pcapng_block<'b>(
+    block: &'b Block<'_>,
+    interfaces: &mut Vec<Interface>,
+    times: &mut Times,
+) -> Option<(Record<'b>, bool)> {
     // Cut to the stated length: the library includes padding.
-    let cut = |data: &'a [u8], length: u32| &data[..data.len().min(length as usize)];
+    let cut = |data: &'b [u8], length: u32| &data[..data.len().min(length as usize)];
     match block {
         Block::SectionHeader(_) => interfaces.clear(),
         Block::InterfaceDescription(description) if interfaces.len() < MAX_INTERFACES => {
@@ -259,16 +243,15 @@ fn take_pcapng_block<'a>(block: &Block<'a>, interfaces: &mut Vec<Interface>, tim
             if is_nanoseconds(ticks, interface.resolution) {
                 (interface.resolution, times.are_nanoseconds) = (1_000_000_000, true);
             }
-            let (at_ns, link, length) = (interface.at_ns(ticks), interface.link, packet.origlen);
-            let (bytes, program) = (cut(packet.data, packet.caplen), program(&packet.options));
-            let checkpoint = comment(&packet.options, CHECKPOINT).map(str::to_owned);
-            return Some(Packet { at_ns, has_time: true, link, length, bytes, program, checkpoint });
+            let bytes = cut(packet.data, packet.caplen);
+            let record = Record::new(interface.at_ns(ticks), interface.link, packet.origlen, bytes);
+            let [program, checkpoint] = [PROGRAM, CHECKPOINT].map(|prefix| comment(&packet.options, prefix));
+            return Some((Record { program, checkpoint, ..record }, true));
         }
         // A simple packet block has no timestamp.
         Block::SimplePacket(packet) => {
-            let (link, at_ns, length) = (interfaces.first()?.link, times.last_ns(), packet.origlen);
-            let bytes = cut(packet.data, length);
-            return Some(Packet { at_ns, has_time: false, link, length, bytes, program: None, checkpoint: None });
+            let (link, length) = (interfaces.first()?.link, packet.origlen);
+            return Some((Record::new(times.last_ns(), link, length, cut(packet.data, length)), false));
         }
         _ => {}
     }
