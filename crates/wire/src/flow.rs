@@ -3,7 +3,7 @@
 
 use crate::contents::Contents;
 use crate::frame::Segment;
-use crate::observe::{ConnectionId, Direction, Ending, Message, MissingBytes, Observer, Opened, Packet};
+use crate::observe::{ConnectionId, Direction, Ending, MissingBytes, Observers, Opened, Packet};
 use crate::stream::{Piece, Stream};
 use crate::x11::checkpoint::Checkpoint;
 use crate::x11::connection::{Connection, is_setup};
@@ -14,8 +14,6 @@ use std::net::SocketAddr;
 const MAX_HELD: usize = 8;
 /// Length of a connection setup without its strings.
 const SETUP_BYTES: usize = 12;
-
-pub type Observers<'a> = [&'a mut dyn Observer];
 
 /// State of the traffic between two ports.
 #[derive(Debug)]
@@ -76,12 +74,11 @@ impl Candidate {
         (segment.is_reset || segment.is_fin).then_some(false)
     }
 
-    pub fn follow(self, id: ConnectionId, max_pending: usize, observers: &mut Observers<'_>) -> Followed {
+    pub fn follow(self, id: ConnectionId, max_pending: usize, observers: &mut dyn Observers) -> Followed {
         let connection = Connection::new(false, max_pending);
-        let followed = Followed { id, ends: self.ends, stream: self.stream, connection, program: None };
-        followed.open(self.at_ns, false, observers);
+        let followed = Followed::begin(id, self.ends, (self.at_ns, false), self.stream, connection, observers);
         for packet in &self.held {
-            observers.iter_mut().for_each(|observer| observer.packet(id, packet));
+            observers.each(&mut |observer| observer.packet(id, packet));
         }
         followed
     }
@@ -98,33 +95,17 @@ pub struct Followed {
 }
 
 impl Followed {
-    pub fn new(
+    pub fn begin(
         id: ConnectionId,
         ends: Ends,
         (at_ns, started_midstream): (u64, bool),
-        max_pending: usize,
-        observers: &mut Observers<'_>,
+        stream: Stream,
+        connection: Connection,
+        observers: &mut dyn Observers,
     ) -> Followed {
-        let connection = Connection::new(started_midstream, max_pending);
-        let followed = Followed { id, ends, stream: Stream::new(started_midstream), connection, program: None };
-        followed.open(at_ns, started_midstream, observers);
-        followed
-    }
-
-    /// Continues a connection where a checkpoint was made.
-    pub fn resume(
-        id: ConnectionId,
-        ends: Ends,
-        at_ns: u64,
-        checkpoint: &Checkpoint,
-        max_pending: usize,
-        observers: &mut Observers<'_>,
-    ) -> Followed {
-        let (stream, connection) =
-            (Stream::resume(checkpoint.next), Connection::from_checkpoint(checkpoint, max_pending));
-        let followed = Followed { id, ends, stream, connection, program: None };
-        followed.open(at_ns, !checkpoint.is_new, observers);
-        followed
+        let opened = Opened { at_ns, client: ends.client, server: ends.server, started_midstream };
+        observers.each(&mut |observer| observer.opened(id, &opened));
+        Followed { id, ends, stream, connection, program: None }
     }
 
     /// The decoding state before this packet, if it is known.
@@ -158,15 +139,15 @@ impl Followed {
         at_ns: u64,
         segment: &Segment<'_>,
         max_waiting: usize,
-        notifier: &mut Notifier<'_, '_>,
+        notifier: &mut Notifier<'_>,
     ) -> Option<Ending> {
         let direction = self.ends.direction(segment);
         let packet = self.stream.note(direction, at_ns, segment);
         if segment.is_copy {
-            notifier.observers.iter_mut().for_each(|observer| observer.copy(self.id, &packet));
+            notifier.observers.each(&mut |observer| observer.copy(self.id, &packet));
             return None;
         }
-        notifier.observers.iter_mut().for_each(|observer| observer.packet(self.id, &packet));
+        notifier.observers.each(&mut |observer| observer.packet(self.id, &packet));
         let Followed { id, stream, connection, .. } = self;
         stream.deliver(direction, at_ns, segment, max_waiting, &mut |piece| notifier.piece(*id, connection, piece));
         if segment.is_reset {
@@ -176,37 +157,32 @@ impl Followed {
     }
 
     /// Delivers all waiting bytes, then ends the connection.
-    pub fn end(mut self, at_ns: u64, ending: Ending, notifier: &mut Notifier<'_, '_>) {
+    pub fn end(mut self, at_ns: u64, ending: Ending, notifier: &mut Notifier<'_>) {
         let Followed { id, stream, connection, .. } = &mut self;
         stream.finish(at_ns, &mut |piece| notifier.piece(*id, connection, piece));
         notifier.counts.skipped_bytes += connection.skipped_bytes();
         notifier.counts.foreign_connections += u64::from(connection.is_foreign());
         let unfinished = Direction::BOTH.into_iter().filter(|&direction| connection.is_within(direction));
         notifier.counts.unfinished_messages += unfinished.count() as u64;
-        notifier.observers.iter_mut().for_each(|observer| observer.ended(self.id, at_ns, ending));
-    }
-
-    fn open(&self, at_ns: u64, started_midstream: bool, observers: &mut Observers<'_>) {
-        let opened = Opened { at_ns, client: self.ends.client, server: self.ends.server, started_midstream };
-        observers.iter_mut().for_each(|observer| observer.opened(self.id, &opened));
+        notifier.observers.each(&mut |observer| observer.ended(self.id, at_ns, ending));
     }
 }
 
-/// The observers, with the state needed to notify them.
-pub struct Notifier<'t, 'o> {
-    pub observers: &'t mut Observers<'o>,
+pub struct Notifier<'t> {
+    pub observers: &'t mut dyn Observers,
     pub names: &'t mut Names,
     pub counts: &'t mut Contents,
 }
 
-impl Notifier<'_, '_> {
+impl Notifier<'_> {
     #[inline]
     fn piece(&mut self, id: ConnectionId, connection: &mut Connection, piece: &Piece<'_>) {
         let Piece { direction, at_ns, offset, bytes, missing, .. } = *piece;
         if !bytes.is_empty() {
-            self.observers.iter_mut().for_each(|observer| observer.bytes(id, direction, at_ns, offset, bytes));
-            let observers = &mut *self.observers;
-            connection.push(piece, self.names, &mut |message| notify_message(observers, id, message));
+            self.observers.each(&mut |observer| observer.bytes(id, direction, at_ns, offset, bytes));
+            connection.push(piece, self.names, &mut |message| {
+                self.observers.each(&mut |observer| observer.message(id, message));
+            });
         }
         if missing > 0 {
             let is_within_message = connection.is_within_for(direction, missing);
@@ -220,13 +196,9 @@ impl Notifier<'_, '_> {
         self.counts.gaps += 1;
         self.counts.gap_bytes += gap.length;
         self.counts.lost_bytes += if gap.is_within_message { 0 } else { gap.length };
-        self.observers.iter_mut().for_each(|observer| observer.gap(id, gap));
-        let observers = &mut *self.observers;
-        connection.gap(gap, self.names, &mut |message| notify_message(observers, id, message));
+        self.observers.each(&mut |observer| observer.gap(id, gap));
+        connection.gap(gap, self.names, &mut |message| {
+            self.observers.each(&mut |observer| observer.message(id, message));
+        });
     }
-}
-
-#[inline]
-fn notify_message(observers: &mut Observers<'_>, id: ConnectionId, message: &Message<'_>) {
-    observers.iter_mut().for_each(|observer| observer.message(id, message));
 }

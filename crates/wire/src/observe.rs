@@ -155,3 +155,19 @@ pub trait Observer {
     fn gap(&mut self, id: ConnectionId, gap: &MissingBytes) {}
     fn ended(&mut self, id: ConnectionId, at_ns: u64, ending: Ending) {}
 }
+
+pub trait Observers {
+    fn each(&mut self, notify: &mut dyn FnMut(&mut dyn Observer));
+}
+
+impl<O: Observer> Observers for O {
+    fn each(&mut self, notify: &mut dyn FnMut(&mut dyn Observer)) {
+        notify(self);
+    }
+}
+
+impl Observers for Vec<&mut dyn Observer> {
+    fn each(&mut self, notify: &mut dyn FnMut(&mut dyn Observer)) {
+        self.iter_mut().for_each(|observer| notify(&mut **observer));
+    }
+}

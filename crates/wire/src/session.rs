@@ -9,8 +9,10 @@ use crate::contents::Contents;
 use crate::copies::Copies;
 use crate::flow::{Candidate, Ends, Flow, Followed, Notifier};
 use crate::frame::{Frame, Segment, parse};
-use crate::observe::{ConnectionId, Ending, Observer};
+use crate::observe::{ConnectionId, Ending, Observer, Observers};
+use crate::stream::Stream;
 use crate::x11::checkpoint::Checkpoint;
+use crate::x11::connection::Connection;
 use crate::x11::names::Names;
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -31,9 +33,11 @@ const MAX_PENDING: usize = 1 << 16;
 /// Maximum number of servers whose extensions are remembered.
 const MAX_SERVERS: usize = 1024;
 
-/// State of reading a capture.
-pub struct Session<'a> {
-    observers: Vec<&'a mut dyn Observer>,
+/// A session that borrows its observers.
+pub type Session<'a> = ObservedSession<Vec<&'a mut dyn Observer>>;
+
+pub struct ObservedSession<O> {
+    pub observers: O,
     also_ports: Vec<u16>,
     flows: HashMap<Key, Flow>,
     names: HashMap<SocketAddr, Names>,
@@ -46,7 +50,7 @@ pub struct Session<'a> {
     resumed: Option<Checkpoint>,
 }
 
-impl std::fmt::Debug for Session<'_> {
+impl<O> std::fmt::Debug for ObservedSession<O> {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         out.debug_struct("Session")
             .field("flows", &self.flows.len())
@@ -64,10 +68,9 @@ pub fn read(path: &Path, mut session: Session<'_>) -> Result<(Contents, Vec<Stri
     Ok((session.finish(), reader.notes()))
 }
 
-impl<'a> Session<'a> {
-    /// Creates a session that notifies the observers in this order.
-    pub fn new(observers: Vec<&'a mut dyn Observer>) -> Session<'a> {
-        Session {
+impl<O: Observers> ObservedSession<O> {
+    pub fn new(observers: O) -> ObservedSession<O> {
+        ObservedSession {
             observers,
             also_ports: Vec::new(),
             flows: HashMap::new(),
@@ -82,7 +85,7 @@ impl<'a> Session<'a> {
     }
 
     /// Treats connections to this port as X, even if their start was not captured.
-    pub fn also_port(mut self, port: u16) -> Session<'a> {
+    pub fn also_port(mut self, port: u16) -> ObservedSession<O> {
         self.also_ports.push(port);
         self
     }
@@ -111,7 +114,7 @@ impl<'a> Session<'a> {
         let Some(program) = record.program else { return };
         let Some(Flow::Followed(flow)) = self.flows.get_mut(&key(segment)) else { return };
         flow.program = Some(program.into());
-        self.observers.iter_mut().for_each(|observer| observer.named(flow.id(), program));
+        self.observers.each(&mut |observer| observer.named(flow.id(), program));
     }
 
     /// The connection that a packet belongs to, if it is known already.
@@ -188,14 +191,18 @@ impl<'a> Session<'a> {
             return self.segment(at_ns, segment);
         }
         let (id, max_pending) = self.count();
-        let started_midstream = !segment.is_syn;
-        let followed = match &resumed {
+        let (is_joined, stream, connection) = match &resumed {
             Some(checkpoint) => {
                 checkpoint.teach(names(&mut self.names, ends.server));
-                Followed::resume(id, ends, at_ns, checkpoint, max_pending, &mut self.observers)
+                let connection = Connection::from_checkpoint(checkpoint, max_pending);
+                (!checkpoint.is_new, Stream::resume(checkpoint.next), connection)
             }
-            None => Followed::new(id, ends, (at_ns, started_midstream), max_pending, &mut self.observers),
+            None => {
+                let is_joined = !segment.is_syn;
+                (is_joined, Stream::new(is_joined), Connection::new(is_joined, max_pending))
+            }
         };
+        let followed = Followed::begin(id, ends, (at_ns, is_joined), stream, connection, &mut self.observers);
         self.flows.insert(key, Flow::Followed(Box::new(followed)));
         self.segment(at_ns, segment);
     }
