@@ -35,6 +35,13 @@ pub struct MessageLog<W> {
     failed: Option<io::Error>,
 }
 
+impl MessageLog<Vec<u8>> {
+    /// Returns the lines written since the last call.
+    pub fn take(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.out)
+    }
+}
+
 impl<W: Write> MessageLog<W> {
     pub fn new(out: W, format: Format, only: Option<u32>, filter: Filter) -> MessageLog<W> {
         MessageLog { out, format, only, filter, start_ns: None, last_ns: 0, failed: None }

@@ -15,7 +15,7 @@ use xqos_wire::analysis::Analysis;
 use xqos_wire::capture::Writer;
 use xqos_wire::capture::live::{Live, LiveError, filter_of};
 use xqos_wire::capture::trigger::{EventWatcher, Settings, Start, TriggerEvent};
-use xqos_wire::session::Session;
+use xqos_wire::session::ObservedSession;
 
 pub(crate) const FILE: &str = "capture.pcapng";
 /// The link's device has this name in both namespaces.
@@ -49,9 +49,8 @@ pub(super) fn perform(on_loopback: bool, silence_ms: u64, limit_ms: u64) -> Resu
     let mut live = Live::open(interface, &filter_of(&PORTS))?;
     let mut writer = Writer::new(BufWriter::new(File::create(FILE)?), "xqos")?;
     let start = Start::On(TriggerEvent::Window(None));
-    let mut lookout = EventWatcher::new(&Settings { start, ..Settings::default() });
-    let seen = lookout.clone();
-    let mut session = Session::new(vec![&mut lookout]);
+    let lookout = EventWatcher::new(&Settings { start, ..Settings::default() });
+    let mut session = ObservedSession::new(lookout);
     say(&Ready { window: 0 })?;
     let mut captured = Captured::default();
     let (mut first_ns, mut last_ns) = (None, 0);
@@ -63,7 +62,7 @@ pub(super) fn perform(on_loopback: bool, silence_ms: u64, limit_ms: u64) -> Resu
             writer.write(&record)?;
             session.packet(&record);
         }
-        captured.has_window |= seen.take().start;
+        captured.has_window |= session.observers.take().start;
         let since_ms = |ns: u64| now_ns().saturating_sub(ns) / 1_000_000;
         captured.is_quiet = captured.has_window && since_ms(last_ns) >= silence_ms;
         if captured.is_quiet || first_ns.is_some_and(|first_ns| since_ms(first_ns) >= limit_ms) {

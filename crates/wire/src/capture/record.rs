@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! packet ──▶ session ──events─▶ trigger ──start, stop──┐
-//!    │          └──marks──▶ scrubber                   ▼
+//!    │          └─messages─▶ scrubber                  ▼
 //!    └────────────────────────▶ ───packets──▶ the last seconds ──▶ beginnings ──▶ snap length ──▶ pcapng
 //! ```
 //!
@@ -15,17 +15,15 @@ mod ring;
 
 pub use ring::{Ring, Target, numbered};
 
-use super::scrub::{Extent, Marker, Scrubber};
+use super::scrub::{Extent, Scrubber};
 use super::trigger::{self, EventWatcher, SeenEvents, State};
 use super::{Link, Record};
 use crate::messages::{Format, MessageLog};
-use crate::observe::Observer;
-use crate::session::Session;
+use crate::observe::{Observer, Observers};
+use crate::session::ObservedSession;
 use crate::x11::message_name::Filter;
 use output::Output;
-use std::cell::RefCell;
 use std::io::{self, Write};
-use std::rc::Rc;
 
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
@@ -64,70 +62,42 @@ pub struct Recorded {
     pub error: Option<RecordError>,
 }
 
-/// Observers of a recording's session. The caller owns them, because a session only borrows its observers.
+/// What a recording learns from messages: confidential bytes, the trigger's events, and lines to print.
 #[derive(Debug)]
-pub struct Watchers {
-    marker: Marker,
-    watcher: EventWatcher,
-    log: Option<MessageLog<Lines>>,
-    lines: Lines,
-}
-
-/// Lines of the current packet's messages. They are printed once the trigger has seen the packet.
-#[derive(Clone, Debug, Default)]
-struct Lines(Rc<RefCell<Vec<u8>>>);
-
-impl Write for Lines {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.borrow_mut().write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl Watchers {
-    pub fn new(settings: &Settings) -> Watchers {
-        let lines = Lines::default();
-        let log = || MessageLog::new(lines.clone(), Format::Text, None, Filter::default());
-        Watchers {
-            marker: Marker::new(settings.scrub.unwrap_or(Extent::Cookie)),
-            watcher: EventWatcher::new(&settings.trigger),
-            log: settings.prints_messages.then(log),
-            lines,
-        }
-    }
-}
-
-#[derive(Debug)]
-pub struct Recorder<'a> {
-    session: Option<Session<'a>>,
-    watcher: EventWatcher,
-    lines: Lines,
+struct RecordingObservers {
     scrubber: Option<Scrubber>,
+    watcher: EventWatcher,
+    /// Lines are printed once the trigger has seen the packet.
+    log: Option<MessageLog<Vec<u8>>>,
+}
+
+impl Observers for RecordingObservers {
+    fn each(&mut self, notify: &mut dyn FnMut(&mut dyn Observer)) {
+        self.scrubber.iter_mut().for_each(|scrubber| notify(scrubber));
+        notify(&mut self.watcher);
+        self.log.iter_mut().for_each(|log| notify(log));
+    }
+}
+
+#[derive(Debug)]
+pub struct Recorder {
+    session: ObservedSession<RecordingObservers>,
+    needs_messages: bool,
     output: Output,
 }
 
-impl<'a> Recorder<'a> {
+impl Recorder {
     /// Starts a recording. Without `interface`, an interface is added for each link type at its first packet.
-    pub fn new(
-        target: Target,
-        interface: Option<(Link, &str)>,
-        settings: &Settings,
-        watchers: &'a mut Watchers,
-    ) -> io::Result<Recorder<'a>> {
-        let scrubber = settings.scrub.map(|_| Scrubber::new(&watchers.marker));
-        let (watcher, lines) = (watchers.watcher.clone(), watchers.lines.clone());
-        let needs_session = settings.scrub.is_some() || settings.trigger.needs_messages() || settings.prints_messages;
-        let session = needs_session.then(|| {
-            let mut observers: Vec<&mut dyn Observer> = vec![&mut watchers.marker, &mut watchers.watcher];
-            observers.extend(watchers.log.as_mut().map(|log| log as &mut dyn Observer));
-            let session = Session::new(observers);
-            settings.also_port.into_iter().fold(session, Session::also_port)
+    pub fn new(target: Target, interface: Option<(Link, &str)>, settings: &Settings) -> io::Result<Recorder> {
+        let log = || MessageLog::new(Vec::new(), Format::Text, None, Filter::default());
+        let session = ObservedSession::new(RecordingObservers {
+            scrubber: settings.scrub.map(Scrubber::new),
+            watcher: EventWatcher::new(&settings.trigger),
+            log: settings.prints_messages.then(log),
         });
-        let output = Output::new(target, interface, settings)?;
-        Ok(Recorder { session, watcher, lines, scrubber, output })
+        let session = settings.also_port.into_iter().fold(session, ObservedSession::also_port);
+        let needs_messages = settings.scrub.is_some() || settings.trigger.needs_messages() || settings.prints_messages;
+        Ok(Recorder { session, needs_messages, output: Output::new(target, interface, settings)? })
     }
 
     pub fn take(&mut self, record: &Record<'_>) {
@@ -135,17 +105,16 @@ impl<'a> Recorder<'a> {
         if self.is_over() {
             return;
         }
-        if let Some(session) = &mut self.session {
-            session.packet(record);
+        if self.needs_messages {
+            self.session.packet(record);
         }
         let was_running = self.output.trigger.state() == State::Running;
-        let Recorder { watcher, scrubber, output, .. } = self;
-        match scrubber {
+        let Recorder { session, output, .. } = self;
+        match &mut session.observers.scrubber {
             Some(scrubber) => scrubber.take(record, &mut |record| output.take(record)),
             None => output.take(record),
         }
-        let seen = watcher.take();
-        output.trigger.observe(record.at_ns, seen);
+        output.trigger.observe(record.at_ns, session.observers.watcher.take());
         let is_running = output.trigger.state() == State::Running;
         self.print(was_running || is_running);
         self.follow_trigger(was_running, record.at_ns);
@@ -153,9 +122,10 @@ impl<'a> Recorder<'a> {
 
     /// Tells the trigger that time has passed.
     pub fn advance_to(&mut self, now_ns: u64) {
-        self.watcher.advance_to(now_ns);
+        let watcher = &mut self.session.observers.watcher;
+        watcher.advance_to(now_ns);
+        let seen = watcher.take();
         let was_running = self.output.trigger.state() == State::Running;
-        let seen = self.watcher.take();
         if seen != SeenEvents::default() {
             self.output.trigger.observe(now_ns, seen);
         }
@@ -179,14 +149,14 @@ impl<'a> Recorder<'a> {
     pub fn finish(mut self) -> Recorded {
         self.flush_scrubber();
         self.flush();
-        let (left_out, given_up) = self.scrubber.map_or((0, 0), |it| (it.left_out, it.given_up));
+        let (left_out, given_up) = self.session.observers.scrubber.map_or((0, 0), |it| (it.left_out, it.given_up));
         let has_started = self.output.trigger.has_started();
         Recorded { has_started, left_out, given_up, ..self.output.recorded }
     }
 
     /// Prints the lines of the current packet, or drops them.
     fn print(&mut self, is_wanted: bool) {
-        let lines = self.lines.0.take();
+        let lines = self.session.observers.log.as_mut().map(MessageLog::take).unwrap_or_default();
         if !is_wanted || lines.is_empty() {
             return;
         }
@@ -212,7 +182,7 @@ impl<'a> Recorder<'a> {
     }
 
     fn flush_scrubber(&mut self) {
-        let Recorder { scrubber: Some(scrubber), output, .. } = self else { return };
-        scrubber.finish(&mut |record| output.take(record));
+        let Recorder { session, output, .. } = self;
+        session.observers.scrubber.iter_mut().for_each(|it| it.finish(&mut |record| output.take(record)));
     }
 }

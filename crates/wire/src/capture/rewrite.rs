@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Records an existing capture again: scrubbed, cut, or restricted to some ports.
 
-use super::record::{Recorded, Recorder, Settings, Target, Watchers};
+use super::record::{Recorded, Recorder, Settings, Target};
 use super::{Reader, Record};
 use crate::frame::{Frame, parse};
 use std::io;
@@ -23,8 +23,7 @@ pub fn rewrite(
     settings: &Settings,
     progress: &mut impl FnMut(u64, u64),
 ) -> io::Result<Rewritten> {
-    let mut watchers = Watchers::new(settings);
-    let mut recorder = Recorder::new(target, None, settings, &mut watchers)?;
+    let mut recorder = Recorder::new(target, None, settings)?;
     let (mut packets, mut bytes) = (0, 0);
     while let Some(record) = reader.next() {
         (packets, bytes) = (packets + 1, bytes + u64::from(record.length));

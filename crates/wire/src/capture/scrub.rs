@@ -2,7 +2,7 @@
 //! Overwrites confidential bytes with zeros. Packets keep their sizes and times.
 //!
 //! Only a complete message shows which of its bytes are confidential. Packets therefore wait until all their messages
-//! are complete, and then leave in order. A session reports the messages to [`Marker`]. Stream offsets locate the
+//! are complete, and then leave in order. A session reports the messages to the scrubber. Stream offsets locate the
 //! confidential bytes in the packets, including retransmitted ones.
 //!
 //! | bytes | action |
@@ -22,10 +22,8 @@ use super::{KeptRecord, Record};
 use crate::frame::{Frame, parse};
 use crate::observe::{ConnectionId, Direction, Ending, Message, Observer, Opened, Packet};
 use secret::HEAD_BYTES;
-use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
-use std::rc::Rc;
 
 /// Maximum bytes of packets that wait for the end of their messages: four of the longest requests.
 const MAX_WAITING_BYTES: usize = 64 << 20;
@@ -42,46 +40,21 @@ pub enum Extent {
     All,
 }
 
-/// Observes a session and notes which bytes are confidential. Clones share their notes.
-#[derive(Clone, Debug)]
-pub struct Marker(Rc<RefCell<Marks>>);
-
-impl Marker {
-    pub fn new(extent: Extent) -> Marker {
-        Marker(Rc::new(RefCell::new(Marks { extent, connections: HashMap::new(), ended: Vec::new(), position: None })))
-    }
-}
-
-impl Observer for Marker {
-    fn opened(&mut self, id: ConnectionId, opened: &Opened) {
-        self.0.borrow_mut().open(id, opened);
-    }
-
-    fn packet(&mut self, id: ConnectionId, packet: &Packet) {
-        self.0.borrow_mut().position = Some((id, *packet));
-    }
-
-    fn copy(&mut self, id: ConnectionId, packet: &Packet) {
-        self.packet(id, packet);
-    }
-
-    fn message(&mut self, id: ConnectionId, message: &Message<'_>) {
-        self.0.borrow_mut().message(id, message);
-    }
-
-    fn ended(&mut self, id: ConnectionId, _: u64, _: Ending) {
-        self.0.borrow_mut().end(id);
-    }
-}
-
+/// Overwrites confidential bytes of packets and passes them on. Its session must take each packet first.
 #[derive(Debug)]
-struct Marks {
+pub struct Scrubber {
     extent: Extent,
     connections: HashMap<ConnectionId, [DirectionMarks; 2]>,
     /// Ended connections, which are kept while packets wait.
     ended: Vec<ConnectionId>,
-    /// Stream position of the last packet.
+    /// Stream position of the packet that the session took last.
     position: Option<(ConnectionId, Packet)>,
+    waiting: VecDeque<WaitingPacket>,
+    waiting_bytes: usize,
+    /// Packets that are not TCP.
+    pub left_out: u64,
+    /// Packets passed on before their messages were complete, because too many waited.
+    pub given_up: u64,
 }
 
 #[derive(Debug, Default)]
@@ -96,8 +69,17 @@ struct DirectionMarks {
     forgotten: u64,
 }
 
-impl Marks {
-    fn open(&mut self, id: ConnectionId, opened: &Opened) {
+#[derive(Debug)]
+struct WaitingPacket {
+    /// With [`Extent::All`] without the program's name.
+    packet: KeptRecord,
+    /// Range of the TCP payload in its bytes.
+    payload: Range<usize>,
+    position: Option<(ConnectionId, Direction, u64)>,
+}
+
+impl Observer for Scrubber {
+    fn opened(&mut self, id: ConnectionId, opened: &Opened) {
         // The cookie can only be in the client's first message.
         let open = || DirectionMarks { decided: u64::MAX, ..DirectionMarks::default() };
         let directions = match self.extent {
@@ -108,40 +90,34 @@ impl Marks {
         self.connections.insert(id, directions);
     }
 
+    fn packet(&mut self, id: ConnectionId, packet: &Packet) {
+        self.position = Some((id, *packet));
+    }
+
+    fn copy(&mut self, id: ConnectionId, packet: &Packet) {
+        self.packet(id, packet);
+    }
+
     fn message(&mut self, id: ConnectionId, message: &Message<'_>) {
-        let direction = message.kind.direction();
-        let extent = self.extent;
         let Some(directions) = self.connections.get_mut(&id) else { return };
+        let direction = message.kind.direction();
         let own = &mut directions[direction as usize];
-        let found = match extent {
+        let found = match self.extent {
             Extent::All => secret::secret(message),
             Extent::Cookie => secret::cookie(message),
         };
         own.take(message.offset, message.length, found);
-        if extent == Extent::Cookie && direction == Direction::Requests {
+        if self.extent == Extent::Cookie && direction == Direction::Requests {
             own.decided = u64::MAX;
         }
     }
 
-    /// True if none of these bytes is confidential.
-    fn is_clear(&self, (id, direction, offset): (ConnectionId, Direction, u64), length: usize) -> bool {
-        let end = offset + length as u64;
-        self.connections.get(&id).is_none_or(|directions| directions[direction as usize].is_clear(offset..end))
-    }
-
-    /// Ends a connection: nothing more of it will be decoded.
-    fn end(&mut self, id: ConnectionId) {
+    /// Nothing more of the connection will be decoded.
+    fn ended(&mut self, id: ConnectionId, _: u64, _: Ending) {
         for own in self.connections.get_mut(&id).into_iter().flatten() {
             own.give_up(u64::MAX);
         }
         self.ended.push(id);
-    }
-
-    /// Frees the state of ended connections. Call it only when no packet waits.
-    fn forget_ended(&mut self) {
-        for id in self.ended.drain(..) {
-            self.connections.remove(&id);
-        }
     }
 }
 
@@ -204,53 +180,38 @@ impl DirectionMarks {
     }
 }
 
-#[derive(Debug)]
-struct WaitingPacket {
-    /// With [`Extent::All`] without the program's name.
-    packet: KeptRecord,
-    /// Range of the TCP payload in its bytes.
-    payload: Range<usize>,
-    position: Option<(ConnectionId, Direction, u64)>,
-}
-
-/// Overwrites confidential bytes of packets and passes them on.
-#[derive(Debug)]
-pub struct Scrubber {
-    marks: Rc<RefCell<Marks>>,
-    waiting: VecDeque<WaitingPacket>,
-    waiting_bytes: usize,
-    /// Packets that are not TCP.
-    pub left_out: u64,
-    /// Packets passed on before their messages were complete, because too many waited.
-    pub given_up: u64,
-}
-
 impl Scrubber {
-    /// Creates a scrubber with this marker's notes. The marker's session must take each packet before the scrubber.
-    pub fn new(marker: &Marker) -> Scrubber {
-        let marks = Rc::clone(&marker.0);
-        Scrubber { marks, waiting: VecDeque::new(), waiting_bytes: 0, left_out: 0, given_up: 0 }
+    pub fn new(extent: Extent) -> Scrubber {
+        Scrubber {
+            extent,
+            connections: HashMap::new(),
+            ended: Vec::new(),
+            position: None,
+            waiting: VecDeque::new(),
+            waiting_bytes: 0,
+            left_out: 0,
+            given_up: 0,
+        }
     }
 
     /// Takes the packet that the session took last, and passes on packets that no longer need to wait.
     pub fn take(&mut self, record: &Record<'_>, pass_on: &mut impl FnMut(&Record<'_>)) {
-        let last = self.marks.borrow_mut().position.take();
+        let last = self.position.take();
         let position = last.map(|(id, packet)| (id, packet.direction, packet.offset));
-        let extent = self.marks.borrow().extent;
-        let Some(payload) = payload(record).or((extent == Extent::Cookie).then_some(0..0)) else {
+        let Some(payload) = payload(record).or((self.extent == Extent::Cookie).then_some(0..0)) else {
             self.left_out += 1;
             return;
         };
-        let is_clear = position.is_none_or(|position| self.marks.borrow().is_clear(position, payload.len()));
-        if extent == Extent::Cookie && is_clear && self.waiting.is_empty() {
+        let is_clear = position.is_none_or(|position| self.is_clear(position, payload.len()));
+        if self.extent == Extent::Cookie && is_clear && self.waiting.is_empty() {
             return pass_on(record);
         }
-        let program = record.program.filter(|_| extent == Extent::Cookie);
+        let program = record.program.filter(|_| self.extent == Extent::Cookie);
         let packet = KeptRecord::new(&Record { program, ..*record });
         let mut waiting = WaitingPacket { packet, payload, position };
         // Bytes sent before the capture's start have no offset. Connections other than X have no messages.
         let is_from_before = last.is_some_and(|(_, packet)| packet.is_retransmission && packet.offset == 0);
-        if is_from_before || extent == Extent::All && last.is_none() {
+        if is_from_before || self.extent == Extent::All && last.is_none() {
             waiting.blank();
         }
         self.waiting_bytes += waiting.packet.bytes.len() + PACKET_COSTS;
@@ -271,26 +232,31 @@ impl Scrubber {
         }
     }
 
+    /// True if none of these bytes is confidential.
+    fn is_clear(&self, (id, direction, offset): (ConnectionId, Direction, u64), length: usize) -> bool {
+        let end = offset + length as u64;
+        self.connections.get(&id).is_none_or(|directions| directions[direction as usize].is_clear(offset..end))
+    }
+
     fn give_up_first(&mut self) {
         let Some(first) = self.waiting.front() else { return };
         let Some((id, direction, offset)) = first.position else { return };
-        let mut marks = self.marks.borrow_mut();
-        let Some(directions) = marks.connections.get_mut(&id) else { return };
+        let Some(directions) = self.connections.get_mut(&id) else { return };
         directions[direction as usize].give_up(offset + first.payload.len() as u64);
     }
 
     fn pass_on_decided(&mut self, pass_on: &mut impl FnMut(&Record<'_>)) {
-        let marks = self.marks.borrow();
         while let Some(first) = self.waiting.front_mut() {
-            if !first.settle(&marks) {
+            if !first.settle(&self.connections) {
                 return;
             }
             pass_on(&first.packet.record());
             self.waiting_bytes -= first.packet.bytes.len() + PACKET_COSTS;
             self.waiting.pop_front();
         }
-        drop(marks);
-        self.marks.borrow_mut().forget_ended();
+        for id in self.ended.drain(..) {
+            self.connections.remove(&id);
+        }
     }
 }
 
@@ -300,9 +266,9 @@ impl WaitingPacket {
     }
 
     /// Overwrites the confidential bytes, if all of them are known. Returns whether they are.
-    fn settle(&mut self, marks: &Marks) -> bool {
+    fn settle(&mut self, connections: &HashMap<ConnectionId, [DirectionMarks; 2]>) -> bool {
         let Some((id, direction, offset)) = self.position else { return true };
-        let Some(directions) = marks.connections.get(&id) else { return true };
+        let Some(directions) = connections.get(&id) else { return true };
         let own = &directions[direction as usize];
         let is_decided = self.payload.is_empty() || own.decided >= offset + self.payload.len() as u64;
         if is_decided {

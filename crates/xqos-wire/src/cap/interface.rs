@@ -11,7 +11,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use xqos_cli::output::note;
 use xqos_sys::{self as sys, Signals};
 use xqos_wire::capture::live::{Drops, GATHERED_FOR, Live, LiveError, filter_of};
-use xqos_wire::capture::record::{Recorder, Watchers};
+use xqos_wire::capture::record::Recorder;
 
 /// The ports of displays 0 to 63.
 const DISPLAY_PORTS: RangeInclusive<u16> = 6000..=6063;
@@ -23,8 +23,7 @@ pub fn capture(arguments: &Arguments, interface: &str) -> Result<()> {
     let filter = arguments.filter.clone().unwrap_or_else(|| filter_of(&ports));
     let mut live = Live::open(interface, &filter).map_err(|error| explained(error, interface))?;
     let settings = arguments.settings();
-    let mut watchers = Watchers::new(&settings);
-    let recorder = Recorder::new(arguments.target()?, Some((live.link(), interface)), &settings, &mut watchers);
+    let recorder = Recorder::new(arguments.target()?, Some((live.link(), interface)), &settings);
     let mut recorder = recorder.with_context(|| arguments.cannot_write())?;
     let signals = arguments.signals().context("cannot watch for ^C")?;
     // The kernel drops packets if this process runs too late. Without the right to do this, the capture runs as usual.
@@ -39,7 +38,7 @@ pub fn capture(arguments: &Arguments, interface: &str) -> Result<()> {
 fn run(
     arguments: &Arguments,
     live: &mut Live,
-    recorder: &mut Recorder<'_>,
+    recorder: &mut Recorder,
     signals: &Signals,
     user_signal: &AtomicBool,
 ) -> Result<Drops> {
@@ -75,7 +74,7 @@ fn run(
 }
 
 /// Takes the packets that have arrived, up to a limit, so that a flood of packets does not delay timers and signals.
-fn take_all(live: &mut Live, recorder: &mut Recorder<'_>) -> Result<()> {
+fn take_all(live: &mut Live, recorder: &mut Recorder) -> Result<()> {
     const MAX_PACKETS: usize = 10_000;
     for _ in 0..MAX_PACKETS {
         match live.take().map_err(|error| anyhow!(error).context("the capture failed"))? {

@@ -78,7 +78,7 @@ impl Connection {
         buffer: &mut [u8],
         clock: &Clock,
         relayed: &mut Relayed,
-        recorder: &mut Recorder<'_>,
+        recorder: &mut Recorder,
     ) {
         for direction in Direction::BOTH {
             let (from, to) = (direction as usize, 1 - direction as usize);
@@ -102,7 +102,7 @@ impl Connection {
         buffer: &mut [u8],
         clock: &Clock,
         relayed: &mut Relayed,
-        recorder: &mut Recorder<'_>,
+        recorder: &mut Recorder,
     ) {
         let (bytes, mut files) = match descriptors::receive(&self.sockets[direction as usize].fd, buffer) {
             Err(Errno::AGAIN | Errno::INTR) => return,

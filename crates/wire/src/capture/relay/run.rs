@@ -10,7 +10,7 @@ use super::upstream::{Socket, Upstream};
 use super::{Relayed, Settings};
 use crate::background::Clock;
 use crate::capture::conversation::Conversation;
-use crate::capture::record::{Recorder, Target, Watchers};
+use crate::capture::record::{Recorder, Target};
 use crate::capture::{Link, Record};
 use crate::observe::Direction;
 use rustix::event::PollFlags;
@@ -53,8 +53,7 @@ impl Loop {
 
     /// Runs until `stop` is readable.
     pub fn run(mut self, target: Target, settings: &Settings, stop: &UnixStream) -> io::Result<Relayed> {
-        let mut watchers = Watchers::new(settings);
-        let mut recorder = Recorder::new(target, Some((Link::RAW, "xqos relay")), settings, &mut watchers)?;
+        let mut recorder = Recorder::new(target, Some((Link::RAW, "xqos relay")), settings)?;
         let mut buffer = vec![0; PIECE_BYTES];
         loop {
             let ready = self.wait(stop, &mut recorder)?;
@@ -80,7 +79,7 @@ impl Loop {
     }
 
     /// Waits, and returns the poll results for `stop`, the listeners and the connections' sockets.
-    fn wait(&self, stop: &UnixStream, recorder: &mut Recorder<'_>) -> io::Result<Vec<PollFlags>> {
+    fn wait(&self, stop: &UnixStream, recorder: &mut Recorder) -> io::Result<Vec<PollFlags>> {
         let has_room = self.connections.len() < self.most_connections;
         let listen = if has_room { PollFlags::IN } else { PollFlags::empty() };
         let mut wanted = vec![(stop.as_fd(), PollFlags::IN)];
@@ -95,7 +94,7 @@ impl Loop {
     }
 
     /// Removes ended connections. If the end of a direction was not recorded, records a reset.
-    fn close(&mut self, recorder: &mut Recorder<'_>) {
+    fn close(&mut self, recorder: &mut Recorder) {
         let at_ns = self.clock.now_ns();
         self.connections.retain_mut(|connection| {
             let is_over = connection.is_over();
@@ -106,8 +105,7 @@ impl Loop {
         });
     }
 
-    /// Accepts a waiting client and connects it to the server.
-    fn accept(&mut self, listener: usize, recorder: &mut Recorder<'_>) {
+    fn accept(&mut self, listener: usize, recorder: &mut Recorder) {
         // Ignore a client that has already disconnected, or for which no file descriptor is left.
         let Ok((client, pid)) = self.display.accept(listener) else { return };
         let (client, program) = (Socket { fd: client.into(), takes_files: true }, xqos_sys::program(pid));

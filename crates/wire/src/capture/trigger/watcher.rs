@@ -6,9 +6,7 @@
 
 use super::{SeenEvents, Settings, Start, Stop, TriggerEvent};
 use crate::observe::{ConnectionId, Ending, Kind, Message, Observer};
-use std::cell::RefCell;
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -19,12 +17,9 @@ const MAX_UNANSWERED: usize = 65_536;
 const WM_NAME: u32 = 39;
 const WM_CLASS: u32 = 67;
 
-/// Observes a session for trigger events. Clones share what they have seen.
-#[derive(Clone, Debug)]
-pub struct EventWatcher(Rc<RefCell<Watched>>);
-
+/// Observes a session for trigger events.
 #[derive(Debug)]
-struct Watched {
+pub struct EventWatcher {
     /// The events that start and that stop the recording.
     wanted: [Option<TriggerEvent>; 2],
     signal: Arc<AtomicBool>,
@@ -52,37 +47,31 @@ impl EventWatcher {
     pub fn new(settings: &Settings) -> EventWatcher {
         let start = if let Start::On(event) = &settings.start { Some(event.clone()) } else { None };
         let stop = if let Some(Stop::On(event)) = &settings.stop { Some(event.clone()) } else { None };
-        let (wanted, signal) = ([start, stop], Arc::clone(&settings.signal));
-        EventWatcher(Rc::new(RefCell::new(Watched {
-            wanted,
-            signal,
-            seen: SeenEvents::default(),
-            history: History::default(),
-        })))
+        let signal = Arc::clone(&settings.signal);
+        EventWatcher { wanted: [start, stop], signal, seen: SeenEvents::default(), history: History::default() }
     }
 
-    pub fn take(&self) -> SeenEvents {
-        std::mem::take(&mut self.0.borrow_mut().seen)
+    pub fn take(&mut self) -> SeenEvents {
+        std::mem::take(&mut self.seen)
     }
 
     /// Looks for events that are in no message: long waits and signals.
-    pub fn advance_to(&self, now_ns: u64) {
-        let Watched { wanted, signal, seen, history } = &mut *self.0.borrow_mut();
-        let is_signalled = signal.swap(false, Ordering::Relaxed);
-        for (index, event) in wanted.iter().enumerate() {
+    pub fn advance_to(&mut self, now_ns: u64) {
+        let is_signalled = self.signal.swap(false, Ordering::Relaxed);
+        for (index, event) in self.wanted.iter().enumerate() {
             let is_seen = match event {
                 Some(TriggerEvent::Signal) => is_signalled,
-                Some(TriggerEvent::Wait { ns }) => history.has_long_wait(index, now_ns, *ns),
+                Some(TriggerEvent::Wait { ns }) => self.history.has_long_wait(index, now_ns, *ns),
                 _ => false,
             };
-            *(if index == 0 { &mut seen.start } else { &mut seen.stop }) |= is_seen;
+            *(if index == 0 { &mut self.seen.start } else { &mut self.seen.stop }) |= is_seen;
         }
     }
 }
 
 impl Observer for EventWatcher {
     fn message(&mut self, id: ConnectionId, message: &Message<'_>) {
-        let Watched { wanted, seen, history, .. } = &mut *self.0.borrow_mut();
+        let EventWatcher { wanted, seen, history, .. } = self;
         seen.message = true;
         for (event, seen) in wanted.iter().zip([&mut seen.start, &mut seen.stop]) {
             *seen |= event.as_ref().is_some_and(|event| history.take(event, id, message));
@@ -90,9 +79,8 @@ impl Observer for EventWatcher {
     }
 
     fn ended(&mut self, id: ConnectionId, _: u64, _: Ending) {
-        let history = &mut self.0.borrow_mut().history;
-        history.pressed.remove(&id);
-        history.unanswered.remove(&id);
+        self.history.pressed.remove(&id);
+        self.history.unanswered.remove(&id);
     }
 }
 

@@ -121,22 +121,22 @@ fn a_wait_is_seen_when_it_becomes_too_long_and_once() {
     assert_eq!(say(&mut watcher, Kind::Request, 2, 200 * MS), none);
     assert_eq!(say(&mut watcher, Kind::Reply, 2, 301 * MS), (true, false), "answered too late");
     assert_eq!(say(&mut watcher, Kind::Request, 3, 400 * MS), none);
-    let later = |watcher: &EventWatcher, at_ns| {
+    let later = |watcher: &mut EventWatcher, at_ns| {
         watcher.advance_to(at_ns);
         let seen = watcher.take();
         (seen.start, seen.stop)
     };
-    let waits = [500, 501, 502, 700, 701, 702].map(|ms| later(&watcher, ms * MS));
+    let waits = [500, 501, 502, 700, 701, 702].map(|ms| later(&mut watcher, ms * MS));
     assert_eq!(waits, [none, (true, false), none, none, (false, true), none], "not answered at all");
     assert_eq!(say(&mut watcher, Kind::Error, 3, 800 * MS), none);
-    assert_eq!(later(&watcher, 9000 * MS), none);
+    assert_eq!(later(&mut watcher, 9000 * MS), none);
 }
 
 #[test]
 fn a_signal_is_seen_once() {
     let settings = Settings { start: Start::On(TriggerEvent::Signal), ..Settings::default() };
-    let watcher = EventWatcher::new(&settings);
-    let seen = || {
+    let mut watcher = EventWatcher::new(&settings);
+    let mut seen = || {
         watcher.advance_to(1);
         watcher.take().start
     };
