@@ -9,7 +9,6 @@
 //!
 //! If writing fails, only the recording stops. The caller continues and gets the error at the end.
 
-mod beginnings;
 mod output;
 mod ring;
 
