@@ -19,7 +19,7 @@
 //! | [`parquet`] | the same figures as Parquet tables |
 //! | [`agreement`] | compares the states with the log of an emulated link |
 //! | [`compare`], [`budget`] | compares two reports; checks a report against limits |
-//! | [`round_trip`], [`spans`], [`names`], `merge` | building blocks for the other files |
+//! | [`spans`], [`names`], `merge` | building blocks for the other files |
 
 pub mod agreement;
 pub mod avoidable;
@@ -40,7 +40,6 @@ pub mod proxied;
 pub mod rate;
 pub mod redundancy;
 pub mod report;
-pub mod round_trip;
 pub mod spans;
 pub mod startup;
 pub mod states;
