@@ -23,7 +23,7 @@ use xqos_wire::analysis::table::csv;
 use xqos_wire::contents::Contents;
 use xqos_wire::messages::{Format, MessageLog};
 use xqos_wire::observe::Observer;
-use xqos_wire::predict::figures::predictions;
+use xqos_wire::predict::predictions;
 use xqos_wire::predict::script::ScriptRecorder;
 use xqos_wire::session::{self, Session};
 use xqos_wire::x11::message_name::Filter;

@@ -19,7 +19,7 @@ use super::transmitter::Transmitter;
 use super::waits::{WaitTotal, saving_s};
 use super::{Analysis, Connection, Traffic};
 use crate::observe::Ending;
-use crate::predict::figures::Prediction;
+use crate::predict::Prediction;
 use serde::Serialize;
 use std::collections::BTreeMap;
 

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: MIT
 //! Formats reports as tables, like Tables 1 and 2 of Packard and Gettys (2003).
 
-mod redundancy;
-mod simulated;
-
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use xqos_cli::table::{Column, Table};
 use xqos_wire::analysis::compare::{Change, Comparison, Unit, Verdict};
 use xqos_wire::analysis::counts::MessageSum;
 use xqos_wire::analysis::images::CodecFigures;
+use xqos_wire::analysis::proxied::figures::ProxyFigures;
 use xqos_wire::analysis::report::{
     ConnectionReport, Figures, PhaseFigures, Report, Session, StartupFigures, StreamFigures, WaitFigures,
 };
+use xqos_wire::predict::{Prediction, StartPrediction};
 
 /// Maximum number of rows per table; --json and --csv contain all rows.
 const MAX_ROWS: usize = 15;
@@ -26,7 +25,7 @@ pub fn session(report: &Report) -> String {
         let title = format!("{} ({})", place + 1, client(connection));
         text += &startup(&title, &connection.startup);
     }
-    text += &simulated::predictions(report);
+    text += &predictions(report);
     text + "\n" + &conclusion(report)
 }
 
@@ -38,17 +37,16 @@ pub fn connection(connection: &ConnectionReport) -> String {
 }
 
 fn figures(figures: &Figures) -> String {
-    let left = figures.proxy.as_ref().map(simulated::proxy).unwrap_or_default();
-    waits(&figures.waits)
-        + &left
-        + &patterns(figures)
-        + &messages(figures)
-        + &bandwidth(figures)
-        + &redundancy::tables(figures)
+    let left = figures.proxy.as_ref().map(proxy).unwrap_or_default();
+    waits(&figures.waits) + &left + &patterns(figures) + &messages(figures) + &bandwidth(figures) + &unused(figures)
 }
 
 fn seconds(value: f64) -> String {
     format!("{value:.3}")
+}
+
+fn percent(part: u64, whole: u64) -> String {
+    format!("{:.1}%", 100.0 * part as f64 / whole.max(1) as f64)
 }
 
 fn section(title: &str, table: &Table) -> String {
@@ -159,11 +157,10 @@ fn messages(figures: &Figures) -> String {
 }
 
 fn bandwidth(figures: &Figures) -> String {
-    let total = figures.bandwidth.values().sum::<u64>().max(1) as f64;
+    let total = figures.bandwidth.values().sum();
     let mut table = Table::new(vec![Column::words("USED FOR", 0)]).numbers(0, &["BYTES", "SHARE"]);
     for (name, bytes) in &figures.bandwidth {
-        let share = format!("{:.1}%", 100.0 * *bytes as f64 / total);
-        table.row(vec![name.clone(), bytes.to_string(), share]);
+        table.row(vec![name.clone(), bytes.to_string(), percent(*bytes, total)]);
     }
     section("Bandwidth", &table)
 }
@@ -183,11 +180,10 @@ pub fn images(list: &[CodecFigures]) -> String {
     let mut table = Table::new(vec![Column::words("OF", 0), Column::words("CODEC", 0)])
         .numbers(0, &["REQUESTS", "BYTES", "COMPRESSED", "LEFT", "CPU s", "MB/s"]);
     for CodecFigures { of, codec, requests, bytes, compressed_bytes, processor_s } in list {
-        let left = format!("{:.1}%", 100.0 * *compressed_bytes as f64 / (*bytes).max(1) as f64);
         let rate = format!("{:.0}", *bytes as f64 / 1e6 / processor_s.max(1e-9));
         let mut row = vec![(*of).to_owned(), (*codec).to_owned()];
         row.extend([requests, bytes, compressed_bytes].map(ToString::to_string));
-        row.extend([left, seconds(*processor_s), rate]);
+        row.extend([percent(*compressed_bytes, *bytes), seconds(*processor_s), rate]);
         table.row(row);
     }
     section("Compression of each image, and of the glyphs of each request", &table).trim_start().to_owned()
@@ -270,4 +266,77 @@ fn changes(list: &[Change]) -> Table {
         ]);
     }
     table
+}
+
+/// Formats unused bytes and repeated coordinates; the latter only if a program drew such shapes.
+fn unused(figures: &Figures) -> String {
+    let mut list: Vec<_> = figures.unused.iter().collect();
+    list.sort_by_key(|(_, unused)| std::cmp::Reverse(unused.bytes));
+    let mut table =
+        Table::new(vec![Column::words("REQUEST", 0).elastic()]).numbers(0, &["COUNT", "UNUSED BYTES", "NOT ZERO"]);
+    for (name, unused) in list.iter().take(MAX_ROWS) {
+        let [count, bytes, not_zero] = [unused.count, unused.bytes, unused.not_zero].map(|count| count.to_string());
+        table.row(vec![(*name).clone(), count, bytes, not_zero]);
+    }
+    let text = section(&heading("Unused bytes", list.len()), &table);
+    if figures.repeated.is_empty() { text } else { text + &repeated(figures) }
+}
+
+fn repeated(figures: &Figures) -> String {
+    let mut table =
+        Table::new(vec![Column::words("REQUEST", 0).elastic()]).numbers(0, &["SHAPES", "COORDINATES", "REPEATED"]);
+    for (name, repeated) in &figures.repeated {
+        let share = percent(repeated.repeated, repeated.coordinates);
+        table.row(vec![name.clone(), repeated.shapes.to_string(), repeated.coordinates.to_string(), share]);
+    }
+    section("Coordinates that occur in the preceding shape of the request", &table)
+}
+
+/// Formats the round trips that remain behind a proxy, by request.
+fn proxy(figures: &ProxyFigures) -> String {
+    let mut table =
+        Table::new(vec![Column::words("REQUEST", 0).elastic()]).numbers(0, &["ROUND TRIPS", "LEFT", "SAVED s"]);
+    let sum = ("all", figures.waits, figures.left, figures.saving_s);
+    let names = figures.names.iter().map(|left| (left.name.as_str(), left.waits, left.left, left.saving_s));
+    for (name, waits, left, saving_s) in [sum].into_iter().chain(names.take(MAX_ROWS)) {
+        table.row(vec![name.to_owned(), waits.to_string(), left.to_string(), seconds(saving_s)]);
+    }
+    let title = if figures.proxy == "batch" { "With requests for many answers" } else { "Behind a proxy" };
+    section(&heading(&format!("{title} ({})", figures.proxy), figures.names.len()), &table)
+}
+
+/// Formats the predicted starts over simulated links; empty without --predict.
+fn predictions(report: &Report) -> String {
+    let Some(first) = report.predictions.first() else { return String::new() };
+    let mut table = Table::new(vec![Column::words("LINK", 0), Column::words("ONE WAY", 0)]);
+    let proxy = report.session.figures.proxy.as_ref().filter(|_| first.proxy.is_some());
+    let starts = 1 + usize::from(proxy.is_some());
+    for _ in 0..starts {
+        table = table.numbers(0, &["START-UP", "DELAY", "REPLIES", "ROUND TRIPS"]).numbers(1, &["LINK BYTES"]);
+    }
+    for Prediction { rate_bit_per_s, delay_s, start, proxy, .. } in &report.predictions {
+        let rate = rate_bit_per_s.map_or("unlimited".to_owned(), rate);
+        let mut row = vec![rate, format!("{} ms", 1000.0 * delay_s)];
+        [Some(start), proxy.as_ref()].into_iter().flatten().for_each(|start| row.extend(start_cells(start)));
+        table.row(row);
+    }
+    let title = match proxy {
+        Some(figures) if figures.proxy == "batch" => {
+            "Predicted, in seconds: as captured, then with requests for many answers".to_owned()
+        }
+        Some(figures) => format!("Predicted, in seconds: as captured, then behind a proxy ({})", figures.proxy),
+        None => "Predicted, in seconds".to_owned(),
+    };
+    section(&title, &table)
+}
+
+fn rate(bits: u64) -> String {
+    let (unit, name) = if bits >= 1_000_000 { (1e6, "Mb/s") } else { (1e3, "kb/s") };
+    format!("{} {name}", bits as f64 / unit)
+}
+
+fn start_cells(start: &StartPrediction) -> [String; 5] {
+    let [elapsed, delay, replies] =
+        [start.elapsed_ns, start.delay_ns, start.wait_ns].map(|ns| seconds(ns as f64 / 1e9));
+    [elapsed, delay, replies, start.round_trips.to_string(), start.link_bytes.iter().sum::<u64>().to_string()]
 }
