@@ -3,50 +3,62 @@
 //!
 //! An exceeded limit is reported with its largest contributors.
 
-use super::report::Report;
+use super::compare::{Amounts, bytes, trips, waits};
+use super::report::{Figures, Report};
 use std::fmt::{self, Display};
 
 const MAX_CULPRITS: usize = 3;
 
-/// Quantities that can be limited, summed over all connections.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Quantity {
-    /// Round trips that the clients waited for.
-    RoundTrips,
-    Avoidable,
-    /// X protocol bytes in both directions.
-    Bytes,
-    /// Time that clients waited for replies.
-    Waits,
-    /// Time until the last client became quiet.
-    Seconds,
-    Errors,
+#[derive(Clone, Copy, Debug)]
+pub struct Quantity {
+    name: &'static str,
+    is_time: bool,
+    sum: fn(&Report) -> f64,
+    parts: fn(&Figures) -> Amounts,
 }
 
-const QUANTITIES: [(&str, Quantity); 6] = [
-    ("round-trips", Quantity::RoundTrips),
-    ("avoidable", Quantity::Avoidable),
-    ("bytes", Quantity::Bytes),
-    ("waits", Quantity::Waits),
-    ("seconds", Quantity::Seconds),
-    ("errors", Quantity::Errors),
+const QUANTITIES: [Quantity; 6] = [
+    Quantity { name: "round-trips", is_time: false, sum: |it| it.session.figures.round_trips as f64, parts: trips },
+    Quantity {
+        name: "avoidable",
+        is_time: false,
+        sum: |report| report.session.figures.avoidable as f64,
+        parts: |figures| waits(figures, |wait| wait.avoidable as f64),
+    },
+    Quantity { name: "bytes", is_time: false, sum: |report| report.session.figures.bytes as f64, parts: bytes },
+    Quantity { name: "waits", is_time: true, sum: |report| report.session.figures.reply_wait_s, parts: seconds },
+    // Time until the last client became quiet.
+    Quantity { name: "seconds", is_time: true, sum: |report| report.session.quiet_s, parts: seconds },
+    Quantity {
+        name: "errors",
+        is_time: false,
+        sum: |report| errors(&report.session.figures).iter().map(|(_, count)| count).sum(),
+        parts: errors,
+    },
 ];
 
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Limit {
-    pub quantity: Quantity,
-    pub most: f64,
+fn seconds(figures: &Figures) -> Amounts {
+    waits(figures, |wait| wait.seconds)
 }
 
-#[derive(Clone, Debug, PartialEq)]
-pub struct Budget(pub Vec<Limit>);
+fn errors(figures: &Figures) -> Amounts {
+    figures.errors.iter().map(|(name, tally)| (name.clone(), tally.count as f64)).collect()
+}
 
-/// A limit that the capture exceeds.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug)]
+pub struct Limit {
+    quantity: Quantity,
+    most: f64,
+}
+
+#[derive(Clone, Debug)]
+pub struct Budget(Vec<Limit>);
+
+#[derive(Clone, Debug)]
 pub struct Excess {
-    pub limit: Limit,
-    pub found: f64,
-    pub culprits: Vec<String>,
+    limit: Limit,
+    found: f64,
+    culprits: Vec<String>,
 }
 
 impl std::str::FromStr for Budget {
@@ -60,14 +72,12 @@ impl std::str::FromStr for Budget {
 fn limit(text: &str) -> Result<Limit, String> {
     let wanted = || format!("'{text}' is not a limit: write name=number, such as round-trips=50");
     let (name, number) = text.trim().split_once('=').ok_or_else(wanted)?;
-    let Some((_, quantity)) = QUANTITIES.into_iter().find(|(known, _)| *known == name) else {
-        let names = QUANTITIES.map(|(name, _)| name).join(", ");
+    let Some(quantity) = QUANTITIES.into_iter().find(|known| known.name == name) else {
+        let names = QUANTITIES.map(|known| known.name).join(", ");
         return Err(format!("there is no limit '{name}': choose one of {names}"));
     };
-    let units: &[(&str, f64)] = match quantity {
-        Quantity::Waits | Quantity::Seconds => &[("us", 1e-6), ("ms", 1e-3), ("s", 1.0)],
-        _ => &[("k", 1e3), ("M", 1e6), ("G", 1e9)],
-    };
+    let units =
+        if quantity.is_time { [("us", 1e-6), ("ms", 1e-3), ("s", 1.0)] } else { [("k", 1e3), ("M", 1e6), ("G", 1e9)] };
     let scaled = units.iter().find_map(|(unit, scale)| Some((number.strip_suffix(unit)?, *scale)));
     let (digits, scale) = scaled.unwrap_or((number, 1.0));
     let value: f64 = digits.parse().map_err(|_| wanted())?;
@@ -75,56 +85,20 @@ fn limit(text: &str) -> Result<Limit, String> {
 }
 
 impl Quantity {
-    pub fn name(self) -> &'static str {
-        QUANTITIES.iter().find(|(_, quantity)| *quantity == self).map_or("", |(name, _)| name)
-    }
-
-    fn of(self, report: &Report) -> f64 {
-        let figures = &report.session.figures;
-        match self {
-            Quantity::RoundTrips => figures.round_trips as f64,
-            Quantity::Avoidable => figures.avoidable as f64,
-            Quantity::Bytes => figures.bytes as f64,
-            Quantity::Waits => figures.reply_wait_s,
-            Quantity::Seconds => report.session.quiet_s,
-            Quantity::Errors => figures.errors.values().map(|tally| tally.count).sum::<u64>() as f64,
-        }
-    }
-
-    /// Contributions by name, largest first.
-    fn culprits(self, report: &Report) -> Vec<(String, f64)> {
-        let figures = &report.session.figures;
-        let waits = figures.waits.iter();
-        let mut list: Vec<(String, f64)> = match self {
-            Quantity::RoundTrips => waits.map(|wait| (wait.name.clone(), wait.count as f64)).collect(),
-            Quantity::Avoidable => waits.map(|wait| (wait.name.clone(), wait.avoidable as f64)).collect(),
-            Quantity::Waits | Quantity::Seconds => waits.map(|wait| (wait.name.clone(), wait.seconds)).collect(),
-            Quantity::Bytes => {
-                let replies = figures.replies.iter().map(|(name, tally)| (format!("reply to {name}"), tally));
-                let requests = figures.requests.iter().map(|(name, tally)| (name.clone(), tally));
-                requests.chain(replies).map(|(name, tally)| (name, tally.bytes as f64)).collect()
-            }
-            Quantity::Errors => figures.errors.iter().map(|(name, tally)| (name.clone(), tally.count as f64)).collect(),
-        };
-        list.retain(|(_, share)| *share > 0.0);
-        list.sort_by(|one, other| other.1.total_cmp(&one.1));
-        list
-    }
-
     fn text(self, value: f64) -> String {
-        match self {
-            Quantity::Waits | Quantity::Seconds => format!("{value:.3} s"),
-            _ => format!("{value}"),
-        }
+        if self.is_time { format!("{value:.3} s") } else { format!("{value}") }
     }
 }
 
 impl Budget {
     pub fn check(&self, report: &Report) -> Vec<Excess> {
         let broken = |limit: &Limit| {
-            let found = limit.quantity.of(report);
+            let found = (limit.quantity.sum)(report);
+            let mut parts = (limit.quantity.parts)(&report.session.figures);
+            parts.retain(|(_, share)| *share > 0.0);
+            parts.sort_by(|one, other| other.1.total_cmp(&one.1));
             let name = |(name, share): (String, f64)| format!("{name} {}", limit.quantity.text(share));
-            let culprits = limit.quantity.culprits(report).into_iter().take(MAX_CULPRITS).map(name).collect();
+            let culprits = parts.into_iter().take(MAX_CULPRITS).map(name).collect();
             (found > limit.most).then_some(Excess { limit: *limit, found, culprits })
         };
         self.0.iter().filter_map(broken).collect()
@@ -135,7 +109,7 @@ impl Display for Excess {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Limit { quantity, most } = self.limit;
         let (found, most) = (quantity.text(self.found), quantity.text(most));
-        write!(formatter, "{}: {found}, at most {most} allowed", quantity.name())?;
+        write!(formatter, "{}: {found}, at most {most} allowed", quantity.name)?;
         match self.culprits.as_slice() {
             [] => Ok(()),
             culprits => write!(formatter, " ({})", culprits.join(", ")),

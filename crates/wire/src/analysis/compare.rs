@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Compares two captures: what got better and what got worse.
 
-use super::report::{Figures, Report};
+use super::report::{Figures, Report, WaitFigures};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
@@ -78,13 +78,17 @@ fn change(what: String, unit: Unit, before: f64, after: f64) -> Change {
     Change { what, unit, before, after, verdict }
 }
 
-type Amounts = Vec<(String, f64)>;
+pub(super) type Amounts = Vec<(String, f64)>;
 
-fn trips(figures: &Figures) -> Amounts {
-    figures.waits.iter().map(|wait| (wait.name.clone(), wait.count as f64)).collect()
+pub(super) fn trips(figures: &Figures) -> Amounts {
+    waits(figures, |wait| wait.count as f64)
 }
 
-fn bytes(figures: &Figures) -> Amounts {
+pub(super) fn waits(figures: &Figures, of: impl Fn(&WaitFigures) -> f64) -> Amounts {
+    figures.waits.iter().map(|wait| (wait.name.clone(), of(wait))).collect()
+}
+
+pub(super) fn bytes(figures: &Figures) -> Amounts {
     let kinds = [("", &figures.requests), ("reply to ", &figures.replies), ("event ", &figures.events)];
     let all = kinds.into_iter().flat_map(|(kind, names)| names.iter().map(move |entry| (kind, entry)));
     all.map(|(kind, (name, tally))| (format!("{kind}{name}"), tally.bytes as f64)).collect()
@@ -106,7 +110,6 @@ mod tests {
     use super::*;
     use crate::analysis::Analysis;
     use crate::analysis::counts::MessageSum;
-    use crate::analysis::report::WaitFigures;
 
     fn report(waits: &[(&str, u64)], image_bytes: u64, delay_s: f64) -> Report {
         let mut report = Analysis::default().report(0.05);
