@@ -9,6 +9,7 @@ use super::bytes::ByteOrder;
 use crate::observe::{Kind, Message};
 use std::collections::HashMap;
 use std::fmt::Write;
+use std::ops::Range;
 use std::sync::LazyLock;
 
 /// Approximate maximum length of a message's text. Pixels and property values can be longer.
@@ -100,48 +101,36 @@ impl Layout {
         Layout(found.map_or(&[], |(_, fields)| fields.as_slice()))
     }
 
-    /// Clears the unused bytes between fields and behind them, which libraries may leave as they were in their buffers.
+    /// Clears the unused bytes, which libraries may leave as they were in their buffers.
     pub fn clear_unused(&self, order: ByteOrder, request: &mut [u8]) {
-        let mut end = HEAD_BYTES;
-        for field in self.0 {
-            let count = match field.count {
-                Count::One => 1,
-                Count::Fixed(count) => count,
-                Count::By(length) if field.size == 1 => {
-                    let length = self.0.iter().find(|field| field.name == length && field.size == 2);
-                    length.and_then(|field| order.u16(request, field.place)).map_or(usize::MAX, usize::from)
-                }
-                Count::By(_) | Count::Bits(..) | Count::Rest => usize::MAX,
-            };
-            let range = field.place..field.place.saturating_add(count.saturating_mul(field.size));
-            end = end.max(range.end);
-            if field.kind == UNUSED {
-                request.get_mut(range).into_iter().for_each(|bytes| bytes.fill(0));
-            }
-        }
-        // More bytes than padding belong to fields that the table leaves out.
-        if request.len().saturating_sub(end) < 4 {
-            request.get_mut(end..).into_iter().for_each(|bytes| bytes.fill(0));
+        let mut ranges = Vec::new();
+        self.each_unused(&Reader { bytes: request, order, shift: 0 }, request.len(), |range| ranges.push(range));
+        for range in ranges {
+            request.get_mut(range).into_iter().for_each(|bytes| bytes.fill(0));
         }
     }
 
-    /// Calls `each` with the unused bytes: those between fields, and the padding after an array.
+    /// Calls `each` with the unused bytes.
     pub fn unused(&self, request: &Message<'_>, mut each: impl FnMut(&[u8])) {
-        let reader = Reader::of(request);
+        let length = usize::try_from(request.length).unwrap_or(usize::MAX);
+        let bytes = |range: Range<usize>| request.bytes.get(range).unwrap_or_default();
+        self.each_unused(&Reader::of(request), length, |range| each(bytes(range)));
+    }
+
+    /// Finds the bytes between fields, and the padding behind the last one.
+    fn each_unused(&self, reader: &Reader<'_>, length: usize, mut each: impl FnMut(Range<usize>)) {
+        let mut end = HEAD_BYTES + reader.shift;
         for field in self.0 {
-            let place = reader.place(field);
-            let range = match field.count {
-                _ if field.kind == UNUSED => place..place + field.size,
-                Count::One | Count::Fixed(_) | Count::Rest => continue,
-                Count::By(_) | Count::Bits(..) => {
-                    let Some(count) = reader.elements(field, self.0) else { continue };
-                    let end = place.saturating_add(count.saturating_mul(field.size));
-                    let length = usize::try_from(request.length).unwrap_or(usize::MAX);
-                    // More bytes than padding belong to another field.
-                    if length.saturating_sub(end) > 3 { continue } else { end..length }
-                }
-            };
-            each(reader.bytes.get(range).unwrap_or_default());
+            let (place, count) = (reader.place(field), reader.elements(field, self.0).unwrap_or(usize::MAX));
+            let range = place..place.saturating_add(count.saturating_mul(field.size));
+            end = end.max(range.end);
+            if field.kind == UNUSED {
+                each(range);
+            }
+        }
+        // More bytes than padding belong to fields that the table leaves out.
+        if (1..4).contains(&length.saturating_sub(end)) {
+            each(end..length);
         }
     }
 }
@@ -322,6 +311,18 @@ mod tests {
         let said = text(&message(Kind::Request, "PutImage", &bytes, true));
         assert!(said.starts_with("format 2\tdrawable 0x400007\tgc 0x0\twidth 3\theight 4\tdst_x -1"), "{said}");
         assert!(said.ends_with("data [1 2 3 200]"), "{said}");
+    }
+
+    #[test]
+    fn bytes_without_meaning_are_unused() {
+        let unused = |name, bytes: &[u8]| {
+            let mut all = Vec::new();
+            Layout::of(name).unused(&message(Kind::Request, name, bytes, true), |unused| all.push(unused.to_vec()));
+            all
+        };
+        assert_eq!(unused("GetKeyboardMapping", &[101, 7, 2, 0, 8, 248, 1, 2]), [vec![7], vec![1, 2]]);
+        let list = [49, 9, 3, 0, 5, 0, 3, 0, b'a', b'b', b'*', 4];
+        assert_eq!(unused("ListFonts", &list), [vec![9], vec![4]]);
     }
 
     #[test]
