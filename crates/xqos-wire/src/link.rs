@@ -7,7 +7,7 @@
 mod cookie;
 pub mod quantity;
 
-use crate::program;
+use crate::program::Program;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use quantity::{Rate, delay, loss, queue, rate};
@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 use xqos_cli::output::{discard, note, recording};
-use xqos_sys::{self as sys, Signal, Signals};
+use xqos_sys::{self as sys, Signals};
 use xqos_wire::capture::relay::authority::Authority;
 use xqos_wire::link::log::LinkTotals;
 use xqos_wire::link::shape::Queue;
@@ -28,8 +28,6 @@ use xqos_wire::link::{Link, Settings, Side};
 
 /// Maximum time until a server listens. Xorg takes some seconds on a slow machine.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Maximum time until the program exits after a forwarded signal; then it is killed.
-const GRACE: Duration = Duration::from_secs(5);
 /// Polling interval for listening ports, because no event reports them.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 const X_PORT: u16 = 6000;
@@ -153,16 +151,9 @@ impl Arguments {
                 return Ok(128 + signal);
             }
         }
-        let mut program = self.start_program(link, display, file)?;
-        let pid = program.id() as i32;
-        // The terminal has already sent ^C to the program, and the program may choose to continue.
-        let pass = |&Signal { number, from_kernel }: &Signal| {
-            if !from_kernel {
-                sys::send(pid, number);
-            }
-            !from_kernel
-        };
-        program::wait_for(&mut program, "the program", signals, GRACE, pass)
+        let mut program = Program::of(&self.start_program(link, display, file)?);
+        program.watch(None, signals, self.quiet)?;
+        Ok(program.status())
     }
 
     fn start_program(&self, link: &Link, display: Option<u16>, authority: Option<&Path>) -> Result<Child> {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Runs a program, and all processes that it starts, on a proxied display; waits for a child while passing on signals.
+//! Runs a program, and all processes that it starts, on a display of its own, and passes on signals.
 
 use anyhow::{Context, Result};
 use std::ffi::{OsStr, OsString};
@@ -52,7 +52,11 @@ impl Program {
         sys::unblock_signals_in(&mut command);
         let shown = OsStr::to_string_lossy(program);
         let child = command.spawn().with_context(|| format!("cannot start {shown}: check its name after --"))?;
-        Ok(Program {
+        Ok(Program::of(&child))
+    }
+
+    pub fn of(child: &Child) -> Program {
+        Program {
             pid: child.id() as i32,
             status: None,
             ended: None,
@@ -60,7 +64,7 @@ impl Program {
             kill: None,
             reported: false,
             user_signal: Arc::default(),
-        })
+        }
     }
 
     /// Waits until the program and its connections have ended, or a signal asks to stop waiting.
@@ -128,33 +132,6 @@ impl Program {
 fn has_children() -> bool {
     let us = std::process::id() as i32;
     Procfs.all().values().any(|process| process.parent == us && !process.zombie)
-}
-
-/// Waits for a child, and returns its exit status. `pass` forwards a signal and returns whether the child must exit
-/// because of it; if so, the child is killed after `grace`.
-pub fn wait_for(
-    child: &mut Child,
-    what: &str,
-    signals: &Signals,
-    grace: Duration,
-    pass: impl Fn(&Signal) -> bool,
-) -> Result<u8> {
-    let mut end: Option<Instant> = None;
-    loop {
-        while let Some(signal) = signals.next() {
-            if signal.number != libc::SIGCHLD && pass(&signal) {
-                end.get_or_insert(Instant::now() + grace);
-            }
-        }
-        if let Some(status) = child.try_wait().with_context(|| format!("cannot wait for {what}"))? {
-            return Ok(shown(status));
-        }
-        let left = end.map(|end| end.saturating_duration_since(Instant::now()));
-        if left == Some(Duration::ZERO) {
-            child.kill().with_context(|| format!("cannot end {what}"))?;
-        }
-        sys::poll(&[signals.as_raw_fd()], left).with_context(|| format!("cannot wait for {what}"))?;
-    }
 }
 
 /// An exit status as a shell reports it.

@@ -19,19 +19,20 @@ mod master;
 mod untrusted;
 
 use crate::near::NearOptions;
-use crate::program::wait_for;
+use crate::program::shown;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use gate::Gate;
 use master::MasterConnection;
 use std::env;
 use std::ffi::OsString;
+use std::os::fd::AsRawFd;
 use std::path::PathBuf;
-use std::process::ExitCode;
-use std::time::Duration;
+use std::process::{Child, ExitCode};
+use std::time::{Duration, Instant};
 use xqos_cli::output::note;
 use xqos_near::setup::Cookie;
-use xqos_sys::{Signal, Signals};
+use xqos_sys::{self as sys, Signals};
 use xqos_wire::capture::relay::authority::{cookie, secret};
 use xqos_wire::capture::relay::upstream::Upstream;
 
@@ -135,13 +136,8 @@ impl Arguments {
                 return Ok(ExitCode::from(opened));
             }
         }
-        let mut session = master.run(&named, is_forwarded.then_some(screen))?;
-        // The terminal's ^C has also ended ssh, but the program on the far side has received no signal.
-        let pass = |signal: &Signal| {
-            master.signal(signal.number);
-            true
-        };
-        wait_for(&mut session, "ssh", &signals, GRACE, pass).map(ExitCode::from)
+        let session = master.run(&named, is_forwarded.then_some(screen))?;
+        wait_for(session, &master, &signals).map(ExitCode::from)
     }
 
     fn is_untrusted(&self) -> bool {
@@ -160,5 +156,27 @@ impl Arguments {
         // Print the final messages of xqos near only if the user asked for them.
         let quiet = (!report && !verify, "--quiet");
         options.into_iter().chain([quiet]).filter_map(|(is_wanted, option)| is_wanted.then_some(option)).collect()
+    }
+}
+
+/// Waits for ssh, and returns its exit status. Signals are passed to the program on the far side.
+fn wait_for(mut session: Child, master: &MasterConnection<'_>, signals: &Signals) -> Result<u8> {
+    let mut end: Option<Instant> = None;
+    loop {
+        while let Some(signal) = signals.next() {
+            if signal.number != libc::SIGCHLD {
+                // The terminal's ^C has also ended ssh, but the program on the far side has received no signal.
+                master.signal(signal.number);
+                end.get_or_insert(Instant::now() + GRACE);
+            }
+        }
+        if let Some(status) = session.try_wait().context("cannot wait for ssh")? {
+            return Ok(shown(status));
+        }
+        let left = end.map(|end| end.saturating_duration_since(Instant::now()));
+        if left == Some(Duration::ZERO) {
+            session.kill().context("cannot end ssh")?;
+        }
+        sys::poll(&[signals.as_raw_fd()], left).context("cannot wait for ssh")?;
     }
 }
