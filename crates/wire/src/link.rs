@@ -20,9 +20,10 @@
 //!
 //! ```no_run
 //! use std::process::Command;
+//! use xqos_wire::link::shape::Shape;
 //! use xqos_wire::link::{Link, Settings, Side};
 //!
-//! let settings = Settings { delay_ns: 10_000_000, ..Settings::default() };
+//! let settings = Settings::from(Shape { delay_ns: 10_000_000, ..Shape::default() });
 //! let link = Link::start(&settings)?;
 //! link.command_in(Side::Client, Command::new("ping").args(["-c", "1", "10.0.0.1"])).status()?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -39,9 +40,8 @@ pub use namespace::listens;
 use log::{LinkTotals, Writer};
 use namespace::Namespaces;
 use run::Emulator;
-use shape::{Queue, Shape};
+use shape::Shape;
 use std::io;
-use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -53,14 +53,7 @@ pub enum Side {
 
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Settings {
-    /// Bits per second; `None` is unlimited.
-    pub rate: Option<NonZeroU64>,
-    /// One-way delay.
-    pub delay_ns: u64,
-    pub jitter_ns: u64,
-    /// `None`: the bytes of one round trip, [`Queue::for_round_trip`].
-    pub queue: Option<Queue>,
-    pub loss_ppm: u32,
+    pub shape: Shape,
     /// Random seed for loss and jitter.
     pub seed: u64,
     /// Path of the log; [`log`] describes its format.
@@ -69,22 +62,18 @@ pub struct Settings {
     pub netem: bool,
 }
 
-impl Settings {
-    pub fn shape(&self) -> Shape {
-        Shape {
-            rate: self.rate,
-            delay_ns: self.delay_ns,
-            jitter_ns: self.jitter_ns,
-            queue: self.queue.unwrap_or_else(|| Queue::for_round_trip(self.rate, self.delay_ns)),
-            loss_ppm: self.loss_ppm,
-        }
+impl From<Shape> for Settings {
+    fn from(shape: Shape) -> Settings {
+        Settings { shape, ..Settings::default() }
     }
+}
 
+impl Settings {
     /// Comment that describes the link in its log.
     fn about(&self) -> String {
-        let Shape { rate, delay_ns, jitter_ns, queue, loss_ppm } = self.shape();
+        let Shape { rate, delay_ns, jitter_ns, loss_ppm, .. } = self.shape;
         let rate = rate.map_or("unlimited".to_owned(), |rate| format!("{rate} bit/s"));
-        let seed = self.seed;
+        let (queue, seed) = (self.shape.queue(), self.seed);
         format!("{rate}, delay {delay_ns} ns, jitter {jitter_ns} ns, queue {queue:?}, loss {loss_ppm} ppm, seed {seed}")
     }
 }
@@ -100,14 +89,14 @@ pub struct Link {
 impl Link {
     pub fn start(settings: &Settings) -> Result<Link, Error> {
         let mut namespaces = Namespaces::make()?;
-        let mut shape = settings.shape();
+        let mut shape = settings.shape;
         if settings.netem {
             for side in [Side::Client, Side::Server] {
                 let mut command = netem::command(&shape);
                 xqos_sys::enter_before_exec(&mut command, namespaces.of(side));
                 netem::set(command)?;
             }
-            shape = Settings::default().shape();
+            shape = Shape::default();
         }
         let create = |path| Writer::create(path, &settings.about());
         let log = settings.log.as_deref().filter(|_| !settings.netem).map(create).transpose().map_err(Error::Log)?;

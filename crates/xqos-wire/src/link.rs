@@ -23,7 +23,7 @@ use xqos_cli::output::{discard, note, recording};
 use xqos_sys::{self as sys, Signals};
 use xqos_wire::capture::relay::authority::Authority;
 use xqos_wire::link::log::LinkTotals;
-use xqos_wire::link::shape::Queue;
+use xqos_wire::link::shape::{Queue, Shape};
 use xqos_wire::link::{Link, Settings, Side};
 
 /// Maximum time until a server listens. Xorg takes some seconds on a slow machine.
@@ -128,16 +128,9 @@ impl Arguments {
     }
 
     fn settings(&self) -> Settings {
-        Settings {
-            rate: self.rate,
-            delay_ns: self.delay,
-            jitter_ns: self.jitter,
-            queue: self.queue,
-            loss_ppm: self.loss,
-            seed: self.seed,
-            log: self.log.clone(),
-            netem: self.netem,
-        }
+        let Arguments { rate, delay, jitter, queue, loss, seed, netem, .. } = *self;
+        let shape = Shape { rate, delay_ns: delay, jitter_ns: jitter, queue, loss_ppm: loss };
+        Settings { shape, seed, log: self.log.clone(), netem }
     }
 
     fn run(&self, link: &Link, display: Option<u16>, signals: &Signals) -> Result<u8> {

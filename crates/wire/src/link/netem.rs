@@ -41,7 +41,7 @@ fn arguments(shape: &Shape) -> Vec<String> {
 
 /// Queue bound in packets. netem also counts packets in flight.
 fn packets(shape: &Shape) -> u64 {
-    let waiting = match shape.queue {
+    let waiting = match shape.queue() {
         Queue::Packets(packets) => packets,
         Queue::Bytes(bytes) => bytes.div_ceil(FULL_PACKET_BYTES),
     };
@@ -77,12 +77,12 @@ mod tests {
             rate: NonZeroU64::new(10_000_000),
             delay_ns: 10_000_000,
             jitter_ns: 500_000,
-            queue: Queue::Packets(50),
+            queue: Some(Queue::Packets(50)),
             loss_ppm: 1000,
         };
         let words = arguments(&shape).join(" ");
         assert_eq!(words, "limit 60 rate 10000000bit delay 10000us 500us loss 0.1000%");
-        let plain = Shape { rate: None, delay_ns: 0, jitter_ns: 0, queue: Queue::Bytes(3000), loss_ppm: 0 };
+        let plain = Shape { queue: Some(Queue::Bytes(3000)), ..Shape::default() };
         assert_eq!(arguments(&plain).join(" "), "limit 3");
     }
 }

@@ -25,7 +25,7 @@ use std::num::NonZeroU64;
 pub const HELD_BYTES: u64 = 256 << 20;
 
 /// How a link treats each of its directions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shape {
     /// Bits per second of IP packets with their headers; `None` is unlimited.
     pub rate: Option<NonZeroU64>,
@@ -33,8 +33,8 @@ pub struct Shape {
     pub delay_ns: u64,
     /// Maximum deviation from the delay, up or down, uniformly distributed. The delay is never negative.
     pub jitter_ns: u64,
-    /// Bound for waiting packets, not counting the one in transmission.
-    pub queue: Queue,
+    /// Bound for waiting packets, not counting the one in transmission; `None`: the bytes of one round trip.
+    pub queue: Option<Queue>,
     /// Lost packets per million.
     pub loss_ppm: u32,
 }
@@ -48,13 +48,13 @@ pub enum Queue {
 /// Smallest default queue: as much as TCP sends in one burst.
 const MIN_QUEUE_BYTES: u64 = 64 << 10;
 
-impl Queue {
-    /// The bytes of one round trip. One TCP stream then keeps the link busy; a longer queue would only add delay.
-    pub fn for_round_trip(rate: Option<NonZeroU64>, delay_ns: u64) -> Queue {
-        let rate = rate.map_or(0, NonZeroU64::get);
-        let one_way = u128::from(rate) * u128::from(delay_ns) / u128::from(NS) / 8;
+impl Shape {
+    /// With the bytes of one round trip, one TCP stream keeps the link busy; a longer queue would only add delay.
+    pub fn queue(&self) -> Queue {
+        let rate = self.rate.map_or(0, NonZeroU64::get);
+        let one_way = u128::from(rate) * u128::from(self.delay_ns) / u128::from(NS) / 8;
         let bytes = u64::try_from(2 * one_way).unwrap_or(u64::MAX);
-        Queue::Bytes(bytes.clamp(MIN_QUEUE_BYTES, HELD_BYTES))
+        self.queue.unwrap_or(Queue::Bytes(bytes.clamp(MIN_QUEUE_BYTES, HELD_BYTES)))
     }
 }
 
@@ -64,6 +64,7 @@ const NS: u64 = 1_000_000_000;
 #[derive(Debug)]
 pub struct Shaper<P> {
     shape: Shape,
+    queue: Queue,
     direction: Direction,
     random: RandomSource,
     arrived: u64,
@@ -90,6 +91,7 @@ impl<P> Shaper<P> {
     pub fn new(shape: Shape, direction: Direction, seed: u64) -> Shaper<P> {
         Shaper {
             shape,
+            queue: shape.queue(),
             direction,
             // The two directions have independent random numbers.
             random: RandomSource(seed.wrapping_mul(2).wrapping_add(direction as u64)),
@@ -181,7 +183,7 @@ impl<P> Shaper<P> {
         }
         let would_wait = self.free_ns > now_ns;
         !would_wait
-            || match self.shape.queue {
+            || match self.queue {
                 Queue::Bytes(bound) => self.waiting_bytes + u64::from(bytes) <= bound,
                 Queue::Packets(bound) => (self.waiting.len() as u64) < bound,
             }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 //! The links of Packard and Gettys (2003): five rates by four delays.
 
-use crate::link::Settings;
 use crate::link::shape::Shape;
 use std::num::NonZeroU64;
 
@@ -16,5 +15,5 @@ pub fn links() -> impl Iterator<Item = Shape> {
 
 pub fn link(kbit_per_s: u64, delay_us: u64) -> Shape {
     let rate = NonZeroU64::new(kbit_per_s.saturating_mul(1000));
-    Settings { rate, delay_ns: delay_us.saturating_mul(1000), ..Settings::default() }.shape()
+    Shape { rate, delay_ns: delay_us.saturating_mul(1000), ..Shape::default() }
 }

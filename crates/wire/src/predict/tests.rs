@@ -62,7 +62,7 @@ fn a_batch_is_one_round_trip() {
 
 #[test]
 fn a_dropped_packet_is_retransmitted() {
-    let shape = Shape { queue: crate::link::shape::Queue::Packets(3), ..link(1_000, 10_000) };
+    let shape = Shape { queue: Some(crate::link::shape::Queue::Packets(3)), ..link(1_000, 10_000) };
     let predicted = predict_start(&asks(1, 0, 32, 1_448_000), &shape).unwrap();
     assert!(predicted.link_bytes[1] >= 1_500_000, "{predicted:?}");
     assert!((12_000..20_000).contains(&ms(predicted.elapsed_ns)), "{predicted:?}");

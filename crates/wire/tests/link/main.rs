@@ -14,7 +14,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 use xqos_wire::link::log::{Entry, LoggedPacket, Outcome, Reader};
-use xqos_wire::link::shape::Queue;
+use xqos_wire::link::shape::{Queue, Shape};
 use xqos_wire::link::{Error, Link, Settings, Side};
 use xqos_wire::observe::Direction;
 
@@ -83,7 +83,7 @@ fn ping_measures_the_delay_within_0_3_ms() {
     let Some(near) = link(&Settings::default()) else { return };
     // ping prints tenths of a millisecond below 100 ms, and whole milliseconds above.
     for (delay_ns, rate) in [(MS, None), (10 * MS, mbit(10)), (40 * MS, mbit(1))] {
-        let far = link(&Settings { delay_ns, rate, ..Settings::default() }).expect("there was one before");
+        let far = link(&Shape { delay_ns, rate, ..Shape::default() }.into()).expect("there was one before");
         let sending_ns = rate.map_or(0, |rate| PING_BYTES * 8 * 1000 * MS / rate);
         let expected_ms = (delay_ns + sending_ns) as f64 / 1e6;
         let mut quickest = [f64::INFINITY; 2];
@@ -126,8 +126,8 @@ fn a_bulk_transfer_sends_packets_back_to_back_at_the_link_rate() {
         // The queue is long enough that TCP's reaction to a loss does not empty it.
         let queue = Some(Queue::Bytes(20_000 * megabits.max(5)));
         let delay_ns = 2 * MS;
-        let settings =
-            Settings { rate: mbit(megabits), delay_ns, queue, log: Some(file.clone()), ..Settings::default() };
+        let shape = Shape { rate: mbit(megabits), delay_ns, queue, ..Shape::default() };
+        let settings = Settings { shape, log: Some(file.clone()), ..Settings::default() };
         let Some(link) = link(&settings) else { return };
         let received = transfer(&link, bytes);
         link.finish().expect("it ends well");
@@ -175,7 +175,8 @@ fn the_log_agrees_with_ping() {
     }
     let _machine = alone();
     let file = log_file("ping");
-    let settings = Settings { rate: mbit(1), delay_ns: 5 * MS, log: Some(file.clone()), ..Settings::default() };
+    let shape = Shape { rate: mbit(1), delay_ns: 5 * MS, ..Shape::default() };
+    let settings = Settings { shape, log: Some(file.clone()), ..Settings::default() };
     let mut quickest_ms = f64::INFINITY;
     for _ in 0..TURNS {
         let link = link(&settings).expect("there was one before");
@@ -203,9 +204,9 @@ fn the_log_distinguishes_drops_from_losses() {
     if !is_installed("ping") {
         return;
     }
-    let flood = |settings: Settings| {
-        let file = log_file(&format!("flood-{}", settings.loss_ppm));
-        let link = link(&Settings { log: Some(file.clone()), ..settings })?;
+    let flood = |shape: Shape| {
+        let file = log_file(&format!("flood-{}", shape.loss_ppm));
+        let link = link(&Settings { shape, log: Some(file.clone()), ..Settings::default() })?;
         let mut ping = Command::new("ping");
         ping.args(["-n", "-q", "-c", "50", "-l", "50", "-W", "1", "-s", "1472", "10.0.0.1"]);
         link.command_in(Side::Client, ping.stdout(Stdio::null())).status().expect("ping runs");
@@ -216,10 +217,10 @@ fn the_log_distinguishes_drops_from_losses() {
         assert_eq!((count(Outcome::Lost), count(Outcome::Dropped)), (requests.lost, requests.dropped));
         Some((requests.packets, requests.lost, requests.dropped))
     };
-    let short = Settings { rate: mbit(1), queue: Some(Queue::Packets(2)), ..Settings::default() };
+    let short = Shape { rate: mbit(1), queue: Some(Queue::Packets(2)), ..Shape::default() };
     let Some((packets, lost, dropped)) = flood(short) else { return };
     assert!(packets == 50 && lost == 0 && dropped > 20, "{packets} packets, {lost} lost, {dropped} dropped");
-    let bad = Settings { loss_ppm: 1_000_000, ..Settings::default() };
+    let bad = Shape { loss_ppm: 1_000_000, ..Shape::default() };
     assert_eq!(flood(bad), Some((50, 50, 0)));
 }
 

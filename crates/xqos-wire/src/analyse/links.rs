@@ -3,7 +3,6 @@
 
 use crate::link::quantity;
 use std::str::FromStr;
-use xqos_wire::link::Settings;
 use xqos_wire::link::shape::Shape;
 use xqos_wire::predict::grid;
 
@@ -17,7 +16,7 @@ impl FromStr for Links {
         if text == "grid" {
             return Ok(Links(grid::links().collect()));
         }
-        let mut settings = Settings::default();
+        let mut shape = Shape::default();
         let mut seen = Vec::new();
         for part in text.split(',') {
             let wanted = || format!("'{part}' does not describe a link: write rate=1mbit,delay=50ms, or grid");
@@ -27,13 +26,13 @@ impl FromStr for Links {
             }
             seen.push(name);
             match name {
-                "rate" => settings.rate = quantity::rate(value)?,
-                "delay" => settings.delay_ns = quantity::delay(value)?,
-                "queue" => settings.queue = Some(quantity::queue(value)?),
+                "rate" => shape.rate = quantity::rate(value)?,
+                "delay" => shape.delay_ns = quantity::delay(value)?,
+                "queue" => shape.queue = Some(quantity::queue(value)?),
                 _ => return Err(wanted()),
             }
         }
-        Ok(Links(vec![settings.shape()]))
+        Ok(Links(vec![shape]))
     }
 }
 
@@ -51,9 +50,9 @@ mod tests {
     fn a_link_has_a_rate_a_delay_and_a_queue() {
         let link = one("rate=1mbit,delay=50ms");
         assert_eq!((link.rate, link.delay_ns), (NonZeroU64::new(1_000_000), 50_000_000));
-        assert_eq!(link.queue, Queue::Bytes(65_536));
+        assert_eq!(link.queue(), Queue::Bytes(65_536));
         assert_eq!(one("delay=1ms").rate, None);
-        assert_eq!(one("queue=5p,rate=10kbit").queue, Queue::Packets(5));
+        assert_eq!(one("queue=5p,rate=10kbit").queue(), Queue::Packets(5));
         assert_eq!("grid".parse::<Links>().unwrap().0.len(), 20);
     }
 

@@ -21,13 +21,13 @@ use anyhow::{Context, Result, bail};
 use std::env;
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::num::NonZeroU64;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 use xqos_wire::link::{self, Link, Settings, Side};
+use xqos_wire::predict::grid;
 
 /// Display of Xvfb in the first slot. Its TCP socket is in its own namespace, so another server may use the same number
 /// outside.
@@ -57,12 +57,8 @@ impl Site {
             // Programs refuse a runtime directory that other users can read.
             fs::DirBuilder::new().mode(0o700).create(folder.path(name))?;
         }
-        let settings = Settings {
-            rate: NonZeroU64::new(line.kbit_per_s * 1000),
-            delay_ns: line.delay_us * 1000,
-            log: Some(folder.path("queue.log")),
-            ..Settings::default()
-        };
+        let shape = grid::link(line.kbit_per_s, line.delay_us);
+        let settings = Settings { shape, log: Some(folder.path("queue.log")), ..Settings::default() };
         let link = Link::start(&settings)?;
         let mut command = Command::new(program::find("Xvfb")?);
         // Each slot has its own number: servers with the same number would write their keyboard maps to one file.

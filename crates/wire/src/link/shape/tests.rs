@@ -7,7 +7,7 @@ use proptest::prelude::*;
 const MS: u64 = 1_000_000;
 
 fn plain() -> Shape {
-    Shape { rate: None, delay_ns: 0, jitter_ns: 0, queue: Queue::Packets(1000), loss_ppm: 0 }
+    Shape { rate: None, delay_ns: 0, jitter_ns: 0, queue: Some(Queue::Packets(1000)), loss_ppm: 0 }
 }
 
 fn rate(bits_per_second: u64) -> Option<NonZeroU64> {
@@ -56,14 +56,14 @@ fn a_packet_takes_its_transmission_time_and_the_delay() {
 #[test]
 fn an_unlimited_line_is_never_busy_and_drops_nothing() {
     let packets: Vec<_> = (0..2000).map(|_| (MS, 1500)).collect();
-    let (records, busy) = pass(Shape { queue: Queue::Packets(0), ..plain() }, 0, &packets, MS);
+    let (records, busy) = pass(Shape { queue: Some(Queue::Packets(0)), ..plain() }, 0, &packets, MS);
     assert!(records.iter().all(|record| record.delivered_ns == Some(MS)) && records.len() == 2000);
     assert_eq!(busy, []);
 }
 
 #[test]
 fn a_full_queue_drops_the_newest_packet() {
-    let shape = Shape { rate: rate(8_000_000), queue: Queue::Bytes(2000), ..plain() };
+    let shape = Shape { rate: rate(8_000_000), queue: Some(Queue::Bytes(2000)), ..plain() };
     let packets = [(0, 1000), (0, 1000), (0, 1000), (0, 1000), (MS, 1000), (MS, 1000)];
     let (records, _) = pass(shape, 0, &packets, 100 * MS);
     let dropped: Vec<_> = records.iter().filter(|it| it.outcome == Outcome::Dropped).map(|it| it.number).collect();
@@ -83,7 +83,7 @@ fn memory_is_bounded_whatever_the_delay() {
 
 #[test]
 fn rates_that_do_not_divide_a_second_do_not_drift() {
-    let shape = Shape { rate: rate(9_999_991), queue: Queue::Bytes(u64::MAX), ..plain() };
+    let shape = Shape { rate: rate(9_999_991), queue: Some(Queue::Bytes(u64::MAX)), ..plain() };
     let packets: Vec<_> = (0..100_000).map(|_| (0, 1499)).collect();
     let (records, _) = pass(shape, 0, &packets, u64::MAX);
     let exact = 100_000u128 * 1499 * 8 * 1_000_000_000 / 9_999_991;
@@ -110,9 +110,9 @@ fn loss_and_jitter_match_the_settings_and_follow_the_seed() {
 #[test]
 fn losses_do_not_depend_on_drops() {
     let packets: Vec<_> = (0..1000).map(|at| (at * 100, 1000)).collect();
-    let shape = Shape { rate: rate(1_000_000), loss_ppm: 300_000, queue: Queue::Packets(1000), ..plain() };
+    let shape = Shape { rate: rate(1_000_000), loss_ppm: 300_000, queue: Some(Queue::Packets(1000)), ..plain() };
     let lost = |queue| {
-        let (records, _) = pass(Shape { queue, ..shape }, 9, &packets, u64::MAX);
+        let (records, _) = pass(Shape { queue: Some(queue), ..shape }, 9, &packets, u64::MAX);
         records.into_iter().filter(|it| it.outcome == Outcome::Lost).map(|it| it.number).collect::<Vec<_>>()
     };
     let (all, some) = (lost(Queue::Packets(1000)), lost(Queue::Packets(100)));
@@ -131,15 +131,17 @@ fn directions_have_independent_random_numbers() {
 
 #[test]
 fn the_default_queue_holds_one_round_trip() {
-    assert_eq!(Queue::for_round_trip(rate(100_000_000), 50 * MS), Queue::Bytes(1_250_000));
-    assert_eq!(Queue::for_round_trip(rate(10_000), 100 * MS), Queue::Bytes(MIN_QUEUE_BYTES));
-    assert_eq!(Queue::for_round_trip(None, 100 * MS), Queue::Bytes(MIN_QUEUE_BYTES));
-    assert_eq!(Queue::for_round_trip(rate(u64::MAX), u64::MAX), Queue::Bytes(HELD_BYTES));
+    let queue = |rate, delay_ns| Shape { rate, delay_ns, ..Shape::default() }.queue();
+    assert_eq!(queue(rate(100_000_000), 50 * MS), Queue::Bytes(1_250_000));
+    assert_eq!(queue(rate(10_000), 100 * MS), Queue::Bytes(MIN_QUEUE_BYTES));
+    assert_eq!(queue(None, 100 * MS), Queue::Bytes(MIN_QUEUE_BYTES));
+    assert_eq!(queue(rate(u64::MAX), u64::MAX), Queue::Bytes(HELD_BYTES));
 }
 
 fn shapes() -> impl Strategy<Value = Shape> {
     let rates = prop_oneof![Just(None), (10_000u64..1_000_000_000).prop_map(rate)];
-    let queues = prop_oneof![(0u64..100_000).prop_map(Queue::Bytes), (0u64..100).prop_map(Queue::Packets)];
+    let queues =
+        prop_oneof![(0u64..100_000).prop_map(Queue::Bytes), (0u64..100).prop_map(Queue::Packets)].prop_map(Some);
     let jitters = prop_oneof![Just(0), 0..20 * MS];
     (rates, 0..50 * MS, jitters, queues, prop_oneof![Just(0), 0u32..=1_000_000])
         .prop_map(|(rate, delay_ns, jitter_ns, queue, loss_ppm)| Shape { rate, delay_ns, jitter_ns, queue, loss_ppm })
@@ -212,7 +214,7 @@ fn check_queue(shape: &Shape, records: &[LoggedPacket]) -> Result<(), TestCaseEr
         let sent = |other: &&LoggedPacket| other.sent_ns.is_some_and(|(start_ns, _)| start_ns > now_ns);
         let before: Vec<_> = records[..place].iter().filter(sent).collect();
         let bytes: u64 = before.iter().map(|other| u64::from(other.bytes)).sum();
-        let has_room = match shape.queue {
+        let has_room = match shape.queue() {
             Queue::Bytes(bound) => bytes + u64::from(record.bytes) <= bound,
             Queue::Packets(bound) => (before.len() as u64) < bound,
         };
