@@ -19,6 +19,7 @@
 use super::{Error, Side};
 use crate::descriptors;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::ffi::CStr;
 use std::fs::{self, File};
@@ -110,15 +111,15 @@ struct Guard {
 impl Guard {
     /// Receives the devices, the networks, and the user namespace if one was needed.
     fn receive(&self) -> Result<impl Iterator<Item = OwnedFd> + use<>, Error> {
-        let mut report = [0; Report::BYTES];
+        let mut report = [0; MAX_REPORT_BYTES];
         let (got, files) = match &self.socket {
             Some(socket) => descriptors::receive(socket, &mut report).map_err(|error| Error::Guard(error.into()))?,
             None => (0, Vec::new()),
         };
-        match Report::of(report) {
-            _ if got != Report::BYTES => Err(Error::Guard(io::ErrorKind::UnexpectedEof.into())),
-            Report { step: None, .. } => Ok(files.into_iter()),
-            Report { step: Some(step), error } => Err(step.failed(io::Error::from_raw_os_error(error))),
+        match serde_json::from_slice::<Report>(&report[..got]) {
+            Ok(None) => Ok(files.into_iter()),
+            Ok(Some((step, error))) => Err(step.failed(io::Error::from_raw_os_error(error))),
+            Err(_) => Err(Error::Guard(io::ErrorKind::UnexpectedEof.into())),
         }
     }
 }
@@ -131,61 +132,42 @@ impl Drop for Guard {
 }
 
 /// Steps in which the guard sets up a link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 enum Step {
     Namespace,
-    Identity,
     Device,
     Address,
 }
 
 impl Step {
-    const ALL: [Step; 4] = [Step::Namespace, Step::Identity, Step::Device, Step::Address];
-
     fn failed(self, error: io::Error) -> Error {
         match self {
-            Step::Namespace | Step::Identity => Error::Namespace(error),
+            Step::Namespace => Error::Namespace(error),
             Step::Device => Error::Device(error),
             Step::Address => Error::Address(error),
         }
     }
 }
 
-/// Result of the guard, sent as bytes over the socket.
-#[derive(Clone, Copy, Debug)]
-struct Report {
-    step: Option<Step>,
-    error: i32,
-}
-
-impl Report {
-    const BYTES: usize = 5;
-
-    fn bytes(self) -> [u8; Self::BYTES] {
-        let [a, b, c, d] = self.error.to_ne_bytes();
-        [self.step.map_or(0, |step| step as u8 + 1), a, b, c, d]
-    }
-
-    fn of([step, a, b, c, d]: [u8; Self::BYTES]) -> Report {
-        let step = usize::from(step).checked_sub(1).and_then(|step| Step::ALL.get(step).copied());
-        Report { step, error: i32::from_ne_bytes([a, b, c, d]) }
-    }
-}
+/// What the guard reports, as JSON: nothing, or the step that failed and its error number.
+type Report = Option<(Step, i32)>;
+const MAX_REPORT_BYTES: usize = 64;
 
 fn guard(socket: &UnixStream, ids: (u32, u32)) {
     sys::isolate(socket.as_fd());
+    let report = |report: &Report, files: &[BorrowedFd<'_>]| {
+        descriptors::send(socket, &serde_json::to_vec(report).unwrap_or_default(), files)
+    };
     let (tuns, networks, user) = match make(ids) {
         Ok(made) => made,
         Err((step, error)) => {
-            let report = Report { step: Some(step), error: error.raw_os_error().unwrap_or(0) };
             // If sending fails, the parent has exited.
-            let _ = descriptors::send(socket, &report.bytes(), &[]);
+            let _ = report(&Some((step, error.raw_os_error().unwrap_or(0))), &[]);
             return;
         }
     };
     let files: Vec<BorrowedFd<'_>> = tuns.iter().chain(&networks).chain(&user).map(File::as_fd).collect();
-    let report = Report { step: None, error: 0 };
-    if descriptors::send(socket, &report.bytes(), &files).is_err() {
+    if report(&None, &files).is_err() {
         return;
     }
     // Our copies would keep the devices up after the parent has exited.
@@ -220,7 +202,7 @@ fn leave_for_new_network((user, group): (u32, u32)) -> Result<Option<File>, (Ste
         fs::write("/proc/self/gid_map", format!("0 {group} 1"))?;
         File::open("/proc/self/ns/user")
     };
-    become_root().map(Some).map_err(|error| (Step::Identity, error))
+    become_root().map(Some).map_err(|error| (Step::Namespace, error))
 }
 
 /// Sets up the current network namespace for that side, and returns its device and its namespace.
@@ -303,13 +285,5 @@ mod tests {
         assert!(has_listener(table, 6001));
         assert!(!has_listener(table, 6002), "connected, not listening");
         assert!(!has_listener(table, 0x8000));
-    }
-
-    #[test]
-    fn reports_survive_encoding() {
-        for step in [None, Some(Step::Namespace), Some(Step::Address)] {
-            let report = Report::of(Report { step, error: -7 }.bytes());
-            assert_eq!((report.step, report.error), (step, -7));
-        }
     }
 }
