@@ -9,7 +9,7 @@ mod packets;
 use packets::*;
 use std::io::Cursor;
 use xqos_wire::analysis::Analysis;
-use xqos_wire::analysis::proxied::Proxy;
+use xqos_wire::analysis::proxied::Remedy;
 use xqos_wire::capture::{Reader, Writer};
 use xqos_wire::observe::Direction;
 use xqos_wire::plot::model::{Choice, Plot};
@@ -50,7 +50,7 @@ fn check(packets: &[Captured]) {
 
 /// Predicts the start, if there is one, with a proxy.
 fn check_prediction(packets: &[Captured]) {
-    let remedy = Some(Proxy::Relaxed.into());
+    let remedy = Some(Remedy::Relaxed);
     let (mut recorder, mut analysis) = (ScriptRecorder::with_remedy(remedy), Analysis::with_remedy(remedy));
     let mut session = Session::new(vec![&mut recorder, &mut analysis]);
     packets.iter().for_each(|packet| session.packet(&packet.record()));

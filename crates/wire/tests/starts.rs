@@ -5,8 +5,8 @@ use std::fs;
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
 use xqos_wire::analysis::Analysis;
+use xqos_wire::analysis::proxied::Remedy;
 use xqos_wire::analysis::proxied::figures::ProxyFigures;
-use xqos_wire::analysis::proxied::{Proxy, Remedy};
 use xqos_wire::capture::Reader;
 use xqos_wire::observe::Observer;
 use xqos_wire::predict::script::{Script, ScriptRecorder};
@@ -34,8 +34,8 @@ fn with_remedy(program: &str, remedy: Remedy) -> ProxyFigures {
     analysis.report(0.1).session.figures.proxy.unwrap()
 }
 
-fn script(program: &str, proxy: Option<Proxy>) -> Script {
-    let mut recorder = ScriptRecorder::with_remedy(proxy.map(Remedy::Proxy));
+fn script(program: &str, remedy: Option<Remedy>) -> Script {
+    let mut recorder = ScriptRecorder::with_remedy(remedy);
     see(program, &mut recorder);
     recorder.script().expect("a whole start")
 }
@@ -118,7 +118,7 @@ fn a_proxy_makes_a_start_over_a_long_link_shorter() {
     let link = grid::link(10_000, 100_000);
     for (program, least) in [("gtk3-demo", 2.0), ("emacs", 4.0), ("speedcrunch", 2.5), ("xterm", 10.0)] {
         let seconds = |proxy| predict_start(&script(program, proxy), &link).unwrap().elapsed_ns as f64 / 1e9;
-        let [raw, strict, relaxed] = [None, Some(Proxy::Strict), Some(Proxy::Relaxed)].map(seconds);
+        let [raw, strict, relaxed] = [None, Some(Remedy::Strict), Some(Remedy::Relaxed)].map(seconds);
         assert!(raw / strict >= least && relaxed <= strict * 1.02, "{program}: {raw:.1} {strict:.1} {relaxed:.1} s");
     }
 }

@@ -4,9 +4,9 @@
 //!
 //! | proxy | answers | when |
 //! |---|---|---|
-//! | [`Proxy::Lbx`] | the requests that LBX (1996) answered; atoms are known | always |
-//! | [`Proxy::Strict`] | the requests in that list | if the previous request had a reply or is silent ([`is_silent`]) |
-//! | [`Proxy::Relaxed`] | the requests in that list | always, except from a barrier to the next reply from the server |
+//! | [`Remedy::Lbx`] | the requests that LBX (1996) answered; atoms are known | always |
+//! | [`Remedy::Strict`] | the requests in that list | if the one before it had a reply or is silent ([`is_silent`]) |
+//! | [`Remedy::Relaxed`] | the requests in that list | always, except from a barrier to the server's next reply |
 //! | [`Remedy::Batch`] | atoms; extensions and their versions; properties | after the first; properties in a row |
 //!
 //! The proxy is assumed to have kept every possible answer from the program's last start, except properties of windows
@@ -25,37 +25,20 @@ use client_model::{ClientModel, atom};
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
+/// A proxy, or [`Remedy::Batch`]: requests that ask for many answers, without a proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Proxy {
+pub enum Remedy {
     Lbx,
     Strict,
     Relaxed,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Remedy {
-    Proxy(Proxy),
-    /// Requests that ask for many answers.
     Batch,
 }
 
-impl From<Proxy> for Remedy {
-    fn from(proxy: Proxy) -> Remedy {
-        Remedy::Proxy(proxy)
-    }
-}
-
 impl Remedy {
-    pub const ALL: [Remedy; 4] =
-        [Remedy::Proxy(Proxy::Lbx), Remedy::Proxy(Proxy::Strict), Remedy::Proxy(Proxy::Relaxed), Remedy::Batch];
+    pub const ALL: [Remedy; 4] = [Remedy::Lbx, Remedy::Strict, Remedy::Relaxed, Remedy::Batch];
 
     pub fn name(self) -> &'static str {
-        match self {
-            Remedy::Proxy(Proxy::Lbx) => "lbx",
-            Remedy::Proxy(Proxy::Strict) => "strict",
-            Remedy::Proxy(Proxy::Relaxed) => "relaxed",
-            Remedy::Batch => "batch",
-        }
+        ["lbx", "strict", "relaxed", "batch"][self as usize]
     }
 }
 
@@ -134,7 +117,7 @@ impl Proxied {
             let row = row(message.name);
             let is_known = match self.remedy {
                 Remedy::Batch => self.is_batched(message.name),
-                Remedy::Proxy(proxy) => self.is_allowed(proxy, &row) && self.client_model.can_answer(&row, message),
+                _ => self.is_allowed(&row) && self.client_model.can_answer(&row, message),
             };
             self.is_pending |= !is_known;
             is_answered = Some(is_known);
@@ -168,12 +151,13 @@ impl Proxied {
         }
     }
 
-    /// True if the order of requests allows an answer.
-    fn is_allowed(&self, proxy: Proxy, row: &Row) -> bool {
-        match proxy {
-            Proxy::Lbx => row.lbx == Lbx::Answered,
-            Proxy::Strict => row.class != Class::Never && !self.is_after_one_way,
-            Proxy::Relaxed => row.class != Class::Never && self.barrier.is_none(),
+    /// True if the order of requests allows a proxy to answer.
+    fn is_allowed(&self, row: &Row) -> bool {
+        match self.remedy {
+            Remedy::Lbx => row.lbx == Lbx::Answered,
+            Remedy::Strict => row.class != Class::Never && !self.is_after_one_way,
+            Remedy::Relaxed => row.class != Class::Never && self.barrier.is_none(),
+            Remedy::Batch => false,
         }
     }
 

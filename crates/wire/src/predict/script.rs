@@ -19,7 +19,7 @@
 
 use crate::analysis::handshake::Handshake;
 use crate::analysis::names::Names;
-use crate::analysis::proxied::{Proxied, Proxy, Remedy};
+use crate::analysis::proxied::{Proxied, Remedy};
 use crate::analysis::startup::QUIET_NS;
 use crate::analysis::waits::Waits;
 use crate::answerable::{Class, Lbx, row};
@@ -296,7 +296,7 @@ impl ConnectionRecording {
     }
 
     fn is_lbx(&self) -> bool {
-        self.remedy() == Some(Remedy::Proxy(Proxy::Lbx))
+        self.remedy() == Some(Remedy::Lbx)
     }
 
     fn answered_by(&self, message: &Message<'_>) -> AnsweredBy {
@@ -304,7 +304,7 @@ impl ConnectionRecording {
         match self.remedy() {
             // One request for many answers moves all of them.
             Some(Remedy::Batch) if is_answered => AnsweredBy::Both,
-            Some(Remedy::Proxy(_)) if is_answered => {
+            Some(_) if is_answered => {
                 let is_alone = self.is_lbx() || row(message.name).class == Class::Constant;
                 if is_alone { AnsweredBy::Proxy } else { AnsweredBy::Both }
             }

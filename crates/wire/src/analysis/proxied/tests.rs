@@ -32,11 +32,11 @@ struct Client {
 }
 
 impl Client {
-    fn new(remedy: impl Into<Remedy>) -> Client {
+    fn new(remedy: Remedy) -> Client {
         let mut client = Client {
             waits: Waits::default(),
             names: Names::default(),
-            proxied: Proxied::new(remedy.into()),
+            proxied: Proxied::new(remedy),
             sequence: 0,
             at_ns: 0,
         };
@@ -90,7 +90,7 @@ fn bytes(fields: &[u32]) -> Vec<u8> {
 
 #[test]
 fn strict_answers_only_after_a_request_with_a_reply() {
-    let mut client = Client::new(Proxy::Strict);
+    let mut client = Client::new(Remedy::Strict);
     assert_eq!(client.ask("InternAtom", &[0]), 0);
     client.tell("CreateGC", &[OWN + 1, OWN]);
     assert_eq!(client.ask("InternAtom", &[0]), 0, "nothing comes of CreateGC");
@@ -102,7 +102,7 @@ fn strict_answers_only_after_a_request_with_a_reply() {
 
 #[test]
 fn relaxed_answers_after_one_way_requests_except_barriers() {
-    let mut client = Client::new(Proxy::Relaxed);
+    let mut client = Client::new(Remedy::Relaxed);
     client.tell("CreateWindow", &[OWN + 1, ROOT]);
     client.tell("ChangeProperty", &[OWN + 1, 5]);
     assert_eq!(client.ask("InternAtom", &[0]), 0);
@@ -116,7 +116,7 @@ fn relaxed_answers_after_one_way_requests_except_barriers() {
 
 #[test]
 fn lbx_answers_only_its_own_requests() {
-    let mut client = Client::new(Proxy::Lbx);
+    let mut client = Client::new(Remedy::Lbx);
     client.tell("CreateGC", &[OWN + 1, OWN]);
     for name in ["InternAtom", "QueryExtension", "GetAtomName"] {
         assert_eq!(client.ask(name, &[0]), 0, "{name}");
@@ -129,7 +129,7 @@ fn lbx_answers_only_its_own_requests() {
 
 #[test]
 fn sync_and_a_missing_atom_wait_for_the_server() {
-    let mut client = Client::new(Proxy::Strict);
+    let mut client = Client::new(Remedy::Strict);
     assert_eq!(client.ask("GetInputFocus", &[]), 1);
     assert_eq!(client.ask_for("InternAtom", &[0], 0), 2);
     assert_eq!(client.ask("AllocColor", &[0x99]), 3, "nothing is known of that colormap");
@@ -138,7 +138,7 @@ fn sync_and_a_missing_atom_wait_for_the_server() {
 
 #[test]
 fn one_forwarded_request_keeps_the_wait_of_its_batch() {
-    let mut client = Client::new(Proxy::Strict);
+    let mut client = Client::new(Remedy::Strict);
     for name in ["InternAtom", "GetSelectionOwner", "InternAtom"] {
         client.sequence += 1;
         client.say(Kind::Request, name, true, &bytes(&[0]));
@@ -149,7 +149,7 @@ fn one_forwarded_request_keeps_the_wait_of_its_batch() {
 
 #[test]
 fn an_event_invalidates_a_watched_answer() {
-    let mut client = Client::new(Proxy::Strict);
+    let mut client = Client::new(Remedy::Strict);
     assert_eq!(client.ask("GetKeyboardMapping", &[]), 0);
     client.event("MappingNotify", &[]);
     assert_eq!(client.ask("GetKeyboardMapping", &[]), 1);
@@ -162,7 +162,7 @@ fn an_event_invalidates_a_watched_answer() {
 
 #[test]
 fn foreign_properties_are_read_once_and_own_changes_are_known() {
-    let mut client = Client::new(Proxy::Relaxed);
+    let mut client = Client::new(Remedy::Relaxed);
     assert_eq!(client.ask("GetProperty", &[FOREIGN, 5]), 1);
     assert_eq!(client.ask("GetProperty", &[FOREIGN, 5]), 1);
     client.tell("ChangeProperty", &[OWN + 1, 5]);
@@ -174,7 +174,7 @@ fn foreign_properties_are_read_once_and_own_changes_are_known() {
 
 #[test]
 fn watched_answers_are_forwarded_during_a_server_grab() {
-    let mut client = Client::new(Proxy::Relaxed);
+    let mut client = Client::new(Remedy::Relaxed);
     client.tell("GrabServer", &[]);
     assert_eq!(client.ask("GetInputFocus", &[]), 1);
     assert_eq!(client.ask("GetProperty", &[ROOT, 5]), 2);
@@ -183,7 +183,7 @@ fn watched_answers_are_forwarded_during_a_server_grab() {
 
 #[test]
 fn own_windows_are_known_until_they_are_mapped_and_pixmaps_always() {
-    let mut client = Client::new(Proxy::Relaxed);
+    let mut client = Client::new(Remedy::Relaxed);
     client.tell("CreateWindow", &[OWN + 1, ROOT]);
     client.tell("CreateWindow", &[OWN + 3, OWN + 1]);
     client.tell("CreatePixmap", &[OWN + 2, ROOT]);
@@ -207,7 +207,7 @@ fn own_windows_are_known_until_they_are_mapped_and_pixmaps_always() {
 
 #[test]
 fn endless_windows_are_not_kept() {
-    let mut client = Client::new(Proxy::Strict);
+    let mut client = Client::new(Remedy::Strict);
     for number in 0..20_000 {
         client.tell("CreateWindow", &[OWN + number, ROOT]);
     }

@@ -15,8 +15,8 @@ struct Wire {
 }
 
 impl Wire {
-    fn new(proxy: Option<Proxy>) -> Wire {
-        Wire { recorder: ScriptRecorder::with_remedy(proxy.map(Remedy::Proxy)), sequence: [0; 4] }
+    fn new(remedy: Option<Remedy>) -> Wire {
+        Wire { recorder: ScriptRecorder::with_remedy(remedy), sequence: [0; 4] }
     }
 
     fn open(&mut self, id: u32, at_us: u64, started_midstream: bool) {
@@ -165,7 +165,7 @@ fn an_error_of_a_request_without_a_reply_is_no_round_trip() {
 
 #[test]
 fn requests_that_a_proxy_answers_cost_no_wait() {
-    for (proxy, bytes) in [(Proxy::Strict, 4), (Proxy::Lbx, 0)] {
+    for (proxy, bytes) in [(Remedy::Strict, 4), (Remedy::Lbx, 0)] {
         let mut wire = Wire::new(Some(proxy));
         wire.open(0, 0, false);
         wire.greet(0, 50);
