@@ -201,6 +201,14 @@ fn is_cut(message: &Message<'_>) -> bool {
     message.bytes.len() < usize::try_from(message.length).unwrap_or(usize::MAX).min(KEPT_BYTES)
 }
 
+/// Core requests whose answers are facts, which rarely change.
+#[rustfmt::skip]
+const FACTS: [&str; 15] = [
+    "GetGeometry", "TranslateCoordinates", "QueryTree", "GetWindowAttributes", "GetAtomName", "ListExtensions",
+    "ListProperties", "GetKeyboardMapping", "GetModifierMapping", "GetPointerMapping", "GetKeyboardControl",
+    "GetPointerControl", "GetScreenSaver", "QueryBestSize", "ListInstalledColormaps",
+];
+
 pub(super) fn family(name: &str) -> Option<Family> {
     Some(match name {
         "InternAtom" => Family::Atom,
@@ -209,21 +217,7 @@ pub(super) fn family(name: &str) -> Option<Family> {
         "AllocColor" | "AllocNamedColor" | "LookupColor" => Family::Color,
         "GetInputFocus" => Family::Sync,
         "QueryFont" | "ListFonts" | "ListFontsWithInfo" | "QueryTextExtents" => Family::Font,
-        "GetGeometry"
-        | "TranslateCoordinates"
-        | "QueryTree"
-        | "GetWindowAttributes"
-        | "GetAtomName"
-        | "ListExtensions"
-        | "ListProperties"
-        | "GetKeyboardMapping"
-        | "GetModifierMapping"
-        | "GetPointerMapping"
-        | "GetKeyboardControl"
-        | "GetPointerControl"
-        | "GetScreenSaver"
-        | "QueryBestSize"
-        | "ListInstalledColormaps" => Family::Fact,
+        _ if FACTS.contains(&name) => Family::Fact,
         _ => return family_of_extension(name.split_once("::")?.1),
     })
 }
