@@ -1,20 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! Classifies the time of a connection's two transmitters, using only packets and acknowledgements.
 //!
-//! # The question
-//!
-//! Is the network the reason why a remote program is slow? Packard and Gettys (2003) distinguish three states for each
-//! direction: idle, blocked by the network, blocked by the receiver. A transmitter was blocked by the network if an
-//! acknowledgement immediately elicits more data. It had then been blocked since it last sent data. It was blocked by
-//! the receiver while the receiver's window was closed.
-//!
-//! This rule no longer suffices. Windows are large: a program can hand over half a megabyte, which then waits for
-//! seconds in the queue of a slow link. No acknowledgement elicits anything, because everything was already sent.
-//! Replies also carry acknowledgements: the next request is elicited by the reply, not by its acknowledgement.
-//!
-//! # The answer
-//!
-//! We model the link as a queue that is served at the rate of the slowest link between the two ends.
+//! The link is modelled as a queue that is served at the rate of the slowest link between the two ends
+//! (docs/decisions/033-link-model.md):
 //!
 //! - The **rate** is measured while data were queued (see [`super::rate`]). A direction without enough data uses the
 //!   other direction's rate.
@@ -34,18 +22,10 @@
 //! | packets travel over a free link, and nothing waits to be sent | idle: the client may be waiting for a reply |
 //! | anything else | idle |
 //!
-//! The paper's "blocked by the network" is `Link` and `Window` together.
-//!
 //! All times are as seen by the transmitter. If the capture was made at the receiver (the round trip to it is shorter),
 //! packets are captured after the link. They left it half the other direction's base earlier, and data elicited by an
 //! acknowledgement are captured one such base after it. Packets that a delayed machine receives together left the link
 //! one by one.
-//!
-//! # Accuracy
-//!
-//! `states/tests.rs` simulates links from 10 kbit/s to 100 Mbit/s and from 0.1 to 100 ms, captured at either end, and
-//! requires 95 % agreement. The first packets are classified again once rate and round trip are known: at 10 kbit/s,
-//! the connection setup alone takes four seconds.
 
 use super::handshake::Handshake;
 use super::transmitter::{FULL, Transmitter};
