@@ -29,33 +29,7 @@ const LETTER_WIDTH: f64 = 6.1;
 /// Minimum height of a message with a name. Errors have a name at any height.
 const MIN_NAMED: f64 = 2.0;
 
-const HEAD: &str = "<style>
-:root { color-scheme: light dark; }
-svg { --paper: #fff; --ink: #1b1f24; --soft: #5f6874; --line: #dbe0e6; --packet: #8b95a1; --again: #c81e1e;
-  --acknowledged: #0f7b4f; --window: #0a7f8c; --network: #c2570c; --receiver: #9a2fb8; --waiting: #1f5fd0; --idle: #6b7480; }
-@media (prefers-color-scheme: dark) { svg { --paper: #14171b; --ink: #e6e9ed; --soft: #98a2ae; --line: #343b44;
-  --packet: #7b8794; --again: #ff6b6b; --acknowledged: #3ddc97; --window: #3fc7d6; --network: #ff9d4d; --receiver: #e08bff;
-  --waiting: #78a9ff; --idle: #a2acb8; } }
-text { font: 11px system-ui, 'DejaVu Sans', sans-serif; fill: var(--ink); }
-.title { font-size: 16px; font-weight: 600; }
-.head { font-size: 13px; font-weight: 600; }
-.soft { fill: var(--soft); }
-.name { paint-order: stroke; stroke: var(--paper); stroke-width: 3px; stroke-linejoin: round; }
-.error { fill: var(--again); font-weight: 600; }
-.grid { stroke: var(--line); }
-.packet { stroke: var(--packet); fill: none; }
-.again { stroke: var(--again); stroke-width: 3; fill: none; }
-.acknowledged { stroke: var(--acknowledged); stroke-width: 1.3; fill: none; }
-.window { stroke: var(--window); stroke-width: 1.3; stroke-dasharray: 4 3; fill: none; }
-.idle { stroke: var(--idle); fill: none; } .network { stroke: var(--network); fill: none; }
-.receiver { stroke: var(--receiver); fill: none; } .waiting { stroke: var(--waiting); fill: none; }
-</style>
-<defs>
-<pattern id='network' width='5' height='5' patternUnits='userSpaceOnUse'><path class='network' d='M-1 1L1 -1M0 5L5 0M4 6L6 4'/></pattern>
-<pattern id='receiver' width='5' height='5' patternUnits='userSpaceOnUse'><path class='receiver' d='M0 0L5 5M5 0L0 5'/></pattern>
-<pattern id='waiting' width='5' height='3' patternUnits='userSpaceOnUse'><path class='waiting' d='M0 1.5H5'/></pattern>
-</defs>
-";
+const HEAD: &str = include_str!("svg/head.svg");
 
 pub fn write(plot: &Plot, connection: &Connection, title: &str, out: &mut impl Write) -> io::Result<()> {
     let window = plot.window();
