@@ -86,7 +86,7 @@ fn a_lost_syn_is_not_the_programs_time() {
     assert_eq!(predicted(&again), predicted(&full));
     let mut plot = Plot::new(Choice::default());
     see(&again, &mut plot);
-    let network = &plot.busiest().unwrap().activity.directions[0].network;
+    let network = &plot.busiest().unwrap().activity[0].network;
     assert!(network.iter().any(|span| span.from_ns == 0 && span.to_ns >= SECOND), "drawn as blocked: {network:?}");
 }
 

@@ -45,24 +45,17 @@ pub struct DirectionActivity {
     pub waiting: Vec<Span>,
 }
 
-#[derive(Clone, Debug, Default)]
-pub struct ConnectionActivity {
-    /// Indexed by [`Direction`](crate::observe::Direction).
-    pub directions: [DirectionActivity; 2],
-}
-
-impl ConnectionActivity {
-    pub fn of(states: &States, waits: &[Span], began_ns: u64, window: &Window) -> ConnectionActivity {
-        let waits = since(waits, began_ns, window);
-        let activity = |transmitter: &Transmitter| {
-            let receiver = since(transmitter.blocked.receiver.list(), began_ns, window);
-            let blocked = union(&[transmitter.blocked.link.list(), transmitter.blocked.window.list()]);
-            let network = minus(&since(&blocked, began_ns, window), &receiver);
-            let waiting = minus(&minus(&waits, &receiver), &network);
-            DirectionActivity { network, receiver, waiting }
-        };
-        ConnectionActivity { directions: [&states.requests, &states.replies].map(activity) }
-    }
+/// The activity of a connection, indexed by [`Direction`](crate::observe::Direction).
+pub fn of_connection(states: &States, waits: &[Span], began_ns: u64, window: &Window) -> [DirectionActivity; 2] {
+    let waits = since(waits, began_ns, window);
+    let activity = |transmitter: &Transmitter| {
+        let receiver = since(transmitter.blocked.receiver.list(), began_ns, window);
+        let blocked = union(&[transmitter.blocked.link.list(), transmitter.blocked.window.list()]);
+        let network = minus(&since(&blocked, began_ns, window), &receiver);
+        let waiting = minus(&minus(&waits, &receiver), &network);
+        DirectionActivity { network, receiver, waiting }
+    };
+    [&states.requests, &states.replies].map(activity)
 }
 
 impl DirectionActivity {
@@ -117,8 +110,7 @@ mod tests {
         states.requests.blocked.window.add(1_150, 1_300);
         states.requests.blocked.receiver.add(1_250, 1_400);
         let window = Window { from_ns: 50, to_ns: 450 };
-        let connection = ConnectionActivity::of(&states, &spans(&[(1_000, 1_500)]), 1_000, &window);
-        let [requests, replies] = &connection.directions;
+        let [requests, replies] = of_connection(&states, &spans(&[(1_000, 1_500)]), 1_000, &window);
         assert_eq!(requests.network, spans(&[(100, 250)]));
         assert_eq!(requests.receiver, spans(&[(250, 400)]));
         assert_eq!(requests.waiting, spans(&[(50, 100), (400, 450)]));

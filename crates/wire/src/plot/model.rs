@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! An observer that stores the parts of a capture that are drawn, in packed form.
 
-use super::activity::ConnectionActivity;
+use super::activity::{DirectionActivity, of_connection};
 use super::rows::Rows;
 use super::texts::Texts;
 use super::track::{Track, Window};
@@ -61,7 +61,7 @@ pub struct Connection {
     /// Round trips that the client waited for: start, duration, name, and 1 + the index of its
     /// [reason](crate::analysis::avoidable::Reason::ALL), or 0.
     pub trips: Rows<4>,
-    pub activity: ConnectionActivity,
+    pub activity: [DirectionActivity; 2],
     states: States,
     waits: Waits,
 }
@@ -76,7 +76,7 @@ impl Connection {
             ending: Ending::Open,
             tracks: <[Track; 2]>::default(),
             trips: Rows::default(),
-            activity: ConnectionActivity::default(),
+            activity: Default::default(),
             states: States::new(opened.started_midstream),
             waits: Waits::default(),
         }
@@ -98,7 +98,7 @@ impl Connection {
     fn end(&mut self, at_ns: u64, began_ns: u64, window: &Window) {
         self.states.end(at_ns);
         self.waits.end();
-        self.activity = ConnectionActivity::of(&self.states, self.waits.spans.list(), began_ns, window);
+        self.activity = of_connection(&self.states, self.waits.spans.list(), began_ns, window);
         // Free the states, which grow with the connection.
         self.states = States::default();
         self.waits.spans = Spans::default();

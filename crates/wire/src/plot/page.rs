@@ -17,6 +17,7 @@
 #[path = "../../../../web/page.rs"]
 mod web;
 
+use super::activity::DirectionActivity;
 use super::model::{Connection, Plot};
 use super::rows::Rows;
 use super::track::Track;
@@ -133,11 +134,10 @@ struct Packed<'a> {
 
 impl Packed<'_> {
     fn of(connection: &Connection) -> Packed<'_> {
-        let states = connection
-            .activity
-            .directions
-            .each_ref()
-            .map(|direction| [&direction.network, &direction.receiver, &direction.waiting].map(|list| rows(list)));
+        let packed = |activity: &DirectionActivity| {
+            [&activity.network, &activity.receiver, &activity.waiting].map(|list| rows(list))
+        };
+        let states = connection.activity.each_ref().map(packed);
         Packed { connection, states }
     }
 

@@ -46,7 +46,7 @@ pub fn write(plot: &Plot, connection: &Connection, title: &str, out: &mut impl W
     legend(&mut text);
     for (direction, track) in connection.tracks.iter().enumerate() {
         let panel = Panel::of(track, window, TOPS[direction]);
-        panel.states(&connection.activity.directions[direction], &mut text);
+        panel.states(&connection.activity[direction], &mut text);
         panel.axes(TITLES[direction], &mut text);
         panel.begin_clipped(direction, &mut text);
         panel.stairs(&mut text);
@@ -222,7 +222,7 @@ impl<'a> Panel<'a> {
         let mut paths: HashMap<&str, String> = HashMap::new();
         let mut marks = detail::marks(self.track);
         for mark in &marks {
-            let state = connection.activity.directions[direction].state_before(mark.last_ns);
+            let state = connection.activity[direction].state_before(mark.last_ns);
             self.mark(mark, paths.entry(class(state)).or_default());
         }
         for (class, path) in

@@ -24,7 +24,7 @@ pub fn write(plot: &Plot, connection: &Connection, title: &str, out: &mut impl W
         stairs(track, &clock, plot.window().to_ns, out)?;
         track.bars().filter(|bar| bar.length > 0).try_for_each(|bar| packet(&bar, &clock, out))?;
         for mark in track.marks() {
-            let state = connection.activity.directions[direction].state_before(mark.last_ns);
+            let state = connection.activity[direction].state_before(mark.last_ns);
             message(&mark, names.get(mark.name as usize).unwrap_or(&"?"), state, &clock, out)?;
         }
         for gap in track.gap_marks() {
