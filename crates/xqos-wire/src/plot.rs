@@ -181,14 +181,7 @@ impl Arguments {
 }
 
 fn left_out(left_out: &LeftOut) -> Option<String> {
-    let parts = [
-        (left_out.connections, "connections"),
-        (left_out.messages, "messages"),
-        (left_out.packets, "packets"),
-        (left_out.fields, "messages' fields"),
-    ];
-    let parts: Vec<String> =
-        parts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
-    let parts = parts.join(", ");
+    let parts = left_out.counts().into_iter().filter(|(_, count)| *count > 0);
+    let parts = parts.map(|(what, count)| format!("{count} {what}")).collect::<Vec<_>>().join(", ");
     (!parts.is_empty()).then(|| format!("too many for one plot, left out: {parts}; choose a span with --from and --to"))
 }

@@ -49,6 +49,13 @@ pub struct LeftOut {
     pub fields: u64,
 }
 
+impl LeftOut {
+    pub fn counts(&self) -> [(&'static str, u64); 4] {
+        let LeftOut { connections, messages, packets, fields } = *self;
+        [("connections", connections), ("messages", messages), ("packets", packets), ("fields of messages", fields)]
+    }
+}
+
 #[derive(Debug)]
 pub struct Connection {
     pub number: u32,

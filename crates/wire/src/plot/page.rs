@@ -107,7 +107,7 @@ fn parts() -> [&'static str; 5] {
 }
 
 fn facts<'a>(plot: &'a Plot, title: &'a str, texts_bytes: usize, packed: &[Packed<'_>]) -> Facts<'a> {
-    let (window, left_out) = (plot.window(), plot.left_out);
+    let window = plot.window();
     Facts {
         title,
         began_s: plot.began_ns as f64 / 1e9,
@@ -115,12 +115,7 @@ fn facts<'a>(plot: &'a Plot, title: &'a str, texts_bytes: usize, packed: &[Packe
         to_ns: window.to_ns,
         names: plot.names.iter().collect(),
         reasons: Reason::ALL.iter().map(|(.., advice)| *advice).collect(),
-        left_out: [
-            ("connections", left_out.connections),
-            ("messages", left_out.messages),
-            ("packets", left_out.packets),
-            ("fields of messages", left_out.fields),
-        ],
+        left_out: plot.left_out.counts(),
         texts_bytes,
         connections: packed.iter().map(Packed::facts).collect(),
     }
