@@ -5,87 +5,31 @@
 //! positions, sizes, colours and times. Unknown messages keep only their first bytes.
 
 use crate::observe::{Kind, Message};
+use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::LazyLock;
 
 /// Up to the end of the message.
 const END: u64 = u64::MAX;
 /// Length of the head: opcode or kind, sequence number and message length, which framing needs.
 pub const HEAD_BYTES: u64 = 8;
 
-/// Requests and the offset from which all bytes are confidential.
-const REQUESTS: [(&str, u64); 30] = [
-    ("ChangeProperty", 24),
-    ("PutImage", 24),
-    // xdotool sends this request to type characters that no key produces.
-    ("ChangeKeyboardMapping", 8),
-    ("PolyText8", 16),
-    ("PolyText16", 16),
-    ("ImageText8", 16),
-    ("ImageText16", 16),
-    ("QueryTextExtents", 8),
-    // The server ignores its content, which can be anything.
-    ("NoOperation", 4),
-    ("RENDER::AddGlyphs", 12),
-    ("RENDER::FreeGlyphs", 8),
-    // Text can be reconstructed from glyph numbers.
-    ("RENDER::CompositeGlyphs8", 28),
-    ("RENDER::CompositeGlyphs16", 28),
-    ("RENDER::CompositeGlyphs32", 28),
-    // Large letters are drawn as polygons.
-    ("RENDER::Trapezoids", 24),
-    ("RENDER::Triangles", 24),
-    ("RENDER::TriStrip", 24),
-    ("RENDER::TriFan", 24),
-    ("RENDER::AddTraps", 12),
-    ("XVideo::PutImage", 40),
-    ("GLX::Render", 8),
-    ("GLX::RenderLarge", 16),
-    ("GLX::VendorPrivate", 12),
-    ("GLX::VendorPrivateWithReply", 12),
-    ("XInputExtension::SendExtensionEvent", 16),
-    ("XInputExtension::ChangeDeviceProperty", 20),
-    ("XInputExtension::XIChangeProperty", 20),
-    ("RANDR::ChangeOutputProperty", 24),
-    ("RANDR::ChangeProviderProperty", 24),
-    ("XFIXES::SetCursorName", 12),
-];
+const DESCRIBED: &str = include_str!("../../../data/secret.txt");
 
-/// Replies by the name of their request, with the offset as in [`REQUESTS`].
-const REPLIES: [(&str, u64); 12] = [
-    ("GetProperty", 32),
-    ("GetImage", 32),
-    // One bit for each pressed key.
-    ("QueryKeymap", 8),
-    ("RECORD::EnableContext", 32),
-    ("XInputExtension::QueryDeviceState", 32),
-    ("XInputExtension::GetDeviceProperty", 32),
-    ("XInputExtension::XIGetProperty", 32),
-    ("XFIXES::GetCursorImage", 32),
-    ("XFIXES::GetCursorImageAndName", 32),
-    ("GLX::ReadPixels", 32),
-    ("GLX::GetTexImage", 32),
-    ("GLX::VendorPrivateWithReply", 32),
-];
+/// The rules, by the letter of the kind of message and by its name.
+static RULES: LazyLock<HashMap<(&str, &str), Range<u64>>> =
+    LazyLock::new(|| DESCRIBED.lines().filter_map(rule).collect());
 
-/// Events and the byte range that reveals a key or a text.
-const EVENTS: [(&str, Range<u64>); 15] = [
-    ("KeyPress", 1..2),
-    ("KeyRelease", 1..2),
-    ("KeymapNotify", 1..32),
-    // Input methods and drag and drop send text in client messages.
-    ("ClientMessage", 12..32),
-    ("XInputExtension::DeviceKeyPress", 1..2),
-    ("XInputExtension::DeviceKeyRelease", 1..2),
-    ("XInputExtension::DeviceStateNotify", 8..32),
-    ("XInputExtension::DeviceKeyStateNotify", 4..32),
-    ("XInputExtension::KeyPress", 16..20),
-    ("XInputExtension::KeyRelease", 16..20),
-    ("XInputExtension::RawKeyPress", 16..20),
-    ("XInputExtension::RawKeyRelease", 16..20),
-    ("XKEYBOARD::StateNotify", 28..29),
-    ("XKEYBOARD::AccessXNotify", 9..10),
-    ("XKEYBOARD::ActionMessage", 9..20),
-];
+fn rule(line: &'static str) -> Option<((&'static str, &'static str), Range<u64>)> {
+    let mut words = line.split_whitespace().take_while(|word| *word != "#");
+    let (letter, name, (start, end)) = (words.next()?, words.next()?, words.next()?.split_once("..")?);
+    let end = if end.is_empty() { END } else { end.parse().ok()? };
+    Some(((letter, name), start.parse().ok()?..end))
+}
+
+fn known(letter: &str, name: &str) -> Option<Range<u64>> {
+    RULES.get(&(letter, name)).cloned()
+}
 
 /// The security extension's request that creates a cookie. The library has no name for it.
 const COOKIES: &str = "SECURITY::request 1";
@@ -108,8 +52,8 @@ pub fn cookie(message: &Message<'_>) -> Option<Range<u64>> {
 pub fn secret(message: &Message<'_>) -> Option<Range<u64>> {
     cookie(message).or_else(|| match message.kind {
         Kind::Request => request(message),
-        Kind::Reply => from(&REPLIES, message.name).or_else(|| is_unknown(message.name).then_some(HEAD_BYTES..END)),
-        Kind::Event => event(message.name),
+        Kind::Reply => known("r", message.name).or_else(|| is_unknown(message.name).then_some(HEAD_BYTES..END)),
+        Kind::Event => known("e", message.name).or_else(|| is_unknown(message.name).then_some(HEAD_BYTES + 2..END)),
         Kind::Setup | Kind::SetupReply | Kind::Error => None,
     })
 }
@@ -122,7 +66,7 @@ fn request(message: &Message<'_>) -> Option<Range<u64>> {
         "SendEvent" => sent_event(message)?,
         "XTEST::FakeInput" => faked(message)?,
         name if is_unknown(name) => HEAD_BYTES - 4..END,
-        name => from(&REQUESTS, name)?,
+        name => known("q", name)?,
     };
     Some(range.start + shift..range.end.saturating_add(shift))
 }
@@ -146,15 +90,6 @@ fn sent_event(message: &Message<'_>) -> Option<Range<u64>> {
     })
 }
 
-fn event(name: &str) -> Option<Range<u64>> {
-    let known = EVENTS.iter().find(|(known, _)| *known == name).map(|(_, range)| range.clone());
-    known.or_else(|| is_unknown(name).then_some(HEAD_BYTES + 2..END))
-}
-
-fn from(rules: &[(&str, u64)], name: &str) -> Option<Range<u64>> {
-    rules.iter().find(|(known, _)| *known == name).map(|&(_, start)| start..END)
-}
-
 /// True for messages named by number, whose meaning is unknown.
 fn is_unknown(name: &str) -> bool {
     ["request ", "event ", "extension ", "unknown "]
@@ -175,14 +110,14 @@ mod tests {
 
     #[test]
     fn every_rule_names_an_existing_message() {
-        for (name, _) in REQUESTS.iter().chain(&REPLIES) {
-            assert!(has(name, |table| table.requests.iter().collect()), "no request is called {name}");
-        }
-        for (name, _) in &EVENTS {
-            assert!(
-                has(name, |table| table.events.iter().chain(&table.generic).collect()),
-                "no event is called {name}"
-            );
+        let lines = DESCRIBED.lines().filter(|line| !line.starts_with('#')).count();
+        assert_eq!(RULES.len(), lines, "a line is damaged or stands twice");
+        for (letter, name) in RULES.keys() {
+            let exists = match *letter {
+                "e" => has(name, |table| table.events.iter().chain(&table.generic).collect()),
+                _ => has(name, |table| table.requests.iter().collect()),
+            };
+            assert!(exists, "there is no message {letter} {name}");
         }
     }
 
