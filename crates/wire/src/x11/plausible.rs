@@ -40,20 +40,18 @@ pub fn find(
     decoder: &Decoder,
     names: &Names,
 ) -> Option<(ByteOrder, u64)> {
-    match (direction, order) {
-        (Direction::Requests, Some(order)) => requests(search, missing, order, names),
-        (Direction::Requests, None) => requests(search, missing, ByteOrder::Little, names)
-            .or_else(|| requests(search, missing, ByteOrder::Big, names)),
-        (Direction::Replies, Some(order)) => {
-            let found = search.find(order, missing, |bytes| from_server(bytes, order, decoder));
-            found.map(|offset| (order, offset))
-        }
-        (Direction::Replies, None) => None,
-    }
-}
-
-fn requests(search: &mut Search, missing: u64, order: ByteOrder, names: &Names) -> Option<(ByteOrder, u64)> {
-    search.find(order, missing, |bytes| request(bytes, order, names)).map(|offset| (order, offset))
+    let orders = match (direction, order) {
+        (_, Some(order)) => [Some(order), None],
+        (Direction::Requests, None) => [Some(ByteOrder::Little), Some(ByteOrder::Big)],
+        (Direction::Replies, None) => [None, None],
+    };
+    orders.into_iter().flatten().find_map(|order| {
+        let check = |bytes: &[u8]| match direction {
+            Direction::Requests => request(bytes, order, names),
+            Direction::Replies => from_server(bytes, order, decoder),
+        };
+        Some((order, search.find(order, missing, check)?))
+    })
 }
 
 fn request(bytes: &[u8], order: ByteOrder, names: &Names) -> Plausibility {
