@@ -117,6 +117,7 @@ impl Connection {
         self.counts.end();
         self.waits.end();
         self.bandwidth.end();
+        self.redundancy.end();
     }
 }
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 //! Counts messages and their bytes by name.
 
-use super::names::NameId;
+use super::names::{NameId, Names};
 use crate::observe::{Kind, Message};
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct MessageSum {
@@ -16,60 +17,62 @@ impl MessageSum {
         self.count += 1;
         self.bytes = self.bytes.saturating_add(bytes);
     }
+
+    pub fn merge(&mut self, other: &MessageSum) {
+        self.count += other.count;
+        self.bytes = self.bytes.saturating_add(other.bytes);
+    }
 }
 
+/// Sums by name, indexed by name id, so that a message needs no lookup.
 #[derive(Clone, Debug, Default)]
-pub struct ByName {
-    /// Indexed by name id, so a message needs no lookup.
-    counted: Vec<MessageSum>,
-    /// Replaces `counted` once the connection has ended.
-    compact: Vec<(NameId, MessageSum)>,
+pub struct ByName<T> {
+    sums: Vec<T>,
+    /// Replaces `sums` once the connection has ended.
+    compact: Vec<(NameId, T)>,
 }
 
-impl ByName {
-    pub fn add(&mut self, name: NameId, bytes: u64) {
+impl<T: Copy + Default + PartialEq> ByName<T> {
+    pub fn at(&mut self, name: NameId) -> &mut T {
         let index = name.0 as usize;
-        if self.counted.len() <= index {
-            self.counted.resize(index + 1, MessageSum::default());
-        }
-        self.counted[index].add(bytes);
+        self.sums.resize(self.sums.len().max(index + 1), T::default());
+        &mut self.sums[index]
     }
 
     /// Called when the connection has ended: keeps only names with messages.
     pub fn end(&mut self) {
         self.compact = self.iter().collect();
-        self.counted = Vec::new();
+        self.sums = Vec::new();
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = (NameId, MessageSum)> + '_ {
-        let counted = self.counted.iter().enumerate().map(|(index, tally)| (NameId(index as u32), *tally));
-        self.compact.iter().copied().chain(counted.filter(|(_, tally)| tally.count > 0))
+    fn iter(&self) -> impl Iterator<Item = (NameId, T)> + '_ {
+        let sums = (0..).map(NameId).zip(self.sums.iter().copied());
+        self.compact.iter().copied().chain(sums.filter(|(_, sum)| *sum != T::default()))
+    }
+
+    pub fn named(&self, names: &Names) -> BTreeMap<String, T> {
+        self.iter().map(|(name, sum)| (names.name(name).to_owned(), sum)).collect()
     }
 }
 
+/// The requests, replies, events and errors of a connection.
 #[derive(Clone, Debug, Default)]
-pub struct Counts {
-    pub requests: ByName,
-    pub replies: ByName,
-    pub events: ByName,
-    pub errors: ByName,
-}
+pub struct Counts(pub [ByName<MessageSum>; 4]);
 
 impl Counts {
     pub fn message(&mut self, message: &Message<'_>, name: NameId) {
-        match message.kind {
-            Kind::Setup | Kind::SetupReply => {}
-            Kind::Request => self.requests.add(name, message.length),
-            Kind::Reply => self.replies.add(name, message.length),
-            Kind::Event => self.events.add(name, message.length),
-            Kind::Error => self.errors.add(name, message.length),
-        }
+        let index = match message.kind {
+            Kind::Setup | Kind::SetupReply => return,
+            Kind::Request => 0,
+            Kind::Reply => 1,
+            Kind::Event => 2,
+            Kind::Error => 3,
+        };
+        self.0[index].at(name).add(message.length);
     }
 
     pub fn end(&mut self) {
-        for kind in [&mut self.requests, &mut self.replies, &mut self.events, &mut self.errors] {
-            kind.end();
-        }
+        self.0.iter_mut().for_each(ByName::end);
     }
 }
 

@@ -2,15 +2,16 @@
 //! Sums the figures of several connections.
 
 use super::counts::{MessageSum, merge_equal};
+use super::redundancy::{RepeatedCoordinates, UnusedBytes};
 use super::report::{Figures, PatternFigures, WaitFigures};
 use std::collections::BTreeMap;
 
 impl Figures {
     pub fn merge(&mut self, other: &Figures) {
-        merge_names(&mut self.requests, &other.requests);
-        merge_names(&mut self.replies, &other.replies);
-        merge_names(&mut self.events, &other.events);
-        merge_names(&mut self.errors, &other.errors);
+        merge_maps(&mut self.requests, &other.requests, MessageSum::merge);
+        merge_maps(&mut self.replies, &other.replies, MessageSum::merge);
+        merge_maps(&mut self.events, &other.events, MessageSum::merge);
+        merge_maps(&mut self.errors, &other.errors, MessageSum::merge);
         merge_waits(&mut self.waits, &other.waits);
         merge_patterns(&mut self.patterns, &other.patterns);
         self.idle_s += other.idle_s;
@@ -24,26 +25,18 @@ impl Figures {
         self.saving_s += other.saving_s;
         self.bytes = self.bytes.saturating_add(other.bytes);
         self.missing_bytes = self.missing_bytes.saturating_add(other.missing_bytes);
-        for (name, bytes) in &other.bandwidth {
-            *self.bandwidth.entry(name.clone()).or_default() += bytes;
-        }
-        for (name, other) in &other.unused {
-            self.unused.entry(name.clone()).or_default().merge(other);
-        }
-        for (name, other) in &other.repeated {
-            self.repeated.entry(name.clone()).or_default().merge(other);
-        }
+        merge_maps(&mut self.bandwidth, &other.bandwidth, |sum, bytes| *sum += bytes);
+        merge_maps(&mut self.unused, &other.unused, UnusedBytes::merge);
+        merge_maps(&mut self.repeated, &other.repeated, RepeatedCoordinates::merge);
         if let Some(other) = &other.proxy {
             self.proxy.get_or_insert_default().merge(other);
         }
     }
 }
 
-fn merge_names(sums: &mut BTreeMap<String, MessageSum>, others: &BTreeMap<String, MessageSum>) {
+fn merge_maps<K: Clone + Ord, T: Default>(sums: &mut BTreeMap<K, T>, others: &BTreeMap<K, T>, add: fn(&mut T, &T)) {
     for (name, other) in others {
-        let sum = sums.entry(name.clone()).or_default();
-        sum.count += other.count;
-        sum.bytes = sum.bytes.saturating_add(other.bytes);
+        add(sums.entry(name.clone()).or_default(), other);
     }
 }
 
@@ -52,9 +45,7 @@ fn merge_waits(sums: &mut Vec<WaitFigures>, others: &[WaitFigures]) {
         sum.count += other.count;
         sum.seconds += other.seconds;
         sum.avoidable += other.avoidable;
-        for (&reason, count) in &other.reasons {
-            *sum.reasons.entry(reason).or_default() += count;
-        }
+        merge_maps(&mut sum.reasons, &other.reasons, |sum, count| *sum += count);
     };
     merge_equal(sums, others, |wait| &wait.name, add);
     sums.sort_by(|one, other| other.seconds.total_cmp(&one.seconds).then(one.name.cmp(&other.name)));

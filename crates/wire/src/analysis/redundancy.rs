@@ -5,10 +5,10 @@
 //! them sends what its buffer had before, which compresses badly. The padding inside lists, such as those of text
 //! requests, is not counted.
 
+use super::counts::ByName;
 use super::names::{NameId, Names};
 use crate::observe::{Kind, Message};
 use serde::Serialize;
-use std::collections::BTreeMap;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct UnusedBytes {
@@ -45,9 +45,8 @@ impl RepeatedCoordinates {
 
 #[derive(Clone, Debug, Default)]
 pub struct Redundancy {
-    /// Indexed by name id, so a message needs no lookup.
-    unused: Vec<UnusedBytes>,
-    repeated: BTreeMap<NameId, RepeatedCoordinates>,
+    pub unused: ByName<UnusedBytes>,
+    pub repeated: ByName<RepeatedCoordinates>,
 }
 
 impl Redundancy {
@@ -60,25 +59,19 @@ impl Redundancy {
             found.bytes += bytes.len() as u64;
             found.not_zero += bytes.iter().filter(|&&byte| byte != 0).count() as u64;
         });
-        let index = name.0 as usize;
         if found.bytes > 0 {
-            self.unused.resize(self.unused.len().max(index + 1), UnusedBytes::default());
-            self.unused[index].merge(&found);
+            self.unused.at(name).merge(&found);
         }
         if let Some((first, size)) = shapes(message.name) {
             let first = if message.order().u16(message.bytes, 2) == Some(0) { first + 4 } else { first };
             let shapes = message.bytes.get(first..).unwrap_or_default();
-            self.repeated.entry(name).or_default().merge(&repeated(shapes, size));
+            self.repeated.at(name).merge(&repeated(shapes, size));
         }
     }
 
-    pub fn unused(&self, names: &Names) -> BTreeMap<String, UnusedBytes> {
-        let used = (0..).zip(&self.unused).filter(|(_, unused)| unused.count > 0);
-        used.map(|(id, unused)| (names.name(NameId(id)).to_owned(), *unused)).collect()
-    }
-
-    pub fn repeated(&self, names: &Names) -> BTreeMap<String, RepeatedCoordinates> {
-        self.repeated.iter().map(|(&name, repeated)| (names.name(name).to_owned(), *repeated)).collect()
+    pub fn end(&mut self) {
+        self.unused.end();
+        self.repeated.end();
     }
 }
 
@@ -143,7 +136,7 @@ mod tests {
             Spec { name: "Invented::request", bytes: &[1; 32], ..Spec::default() },
         ];
         let (redundancy, names) = of(&requests);
-        let unused = redundancy.unused(&names);
+        let unused = redundancy.unused.named(&names);
         let figures = |name: &str| unused.get(name).map(|unused| (unused.count, unused.bytes, unused.not_zero));
         assert_eq!((figures("InternAtom"), figures("GetInputFocus")), (Some((2, 5, 3)), Some((1, 1, 1))));
         assert_eq!((figures("MapWindow"), figures("RENDER::Composite")), (Some((1, 1, 0)), Some((1, 3, 3))));
@@ -160,6 +153,6 @@ mod tests {
         let (redundancy, names) = of(&[Spec { name: "RENDER::Trapezoids", bytes: &bytes, ..Spec::default() }]);
         // The second repeats its top, three times, and its four horizontal coordinates; the third only the latter.
         let expected = RepeatedCoordinates { shapes: 3, coordinates: 30, repeated: 7 + 4 };
-        assert_eq!(redundancy.repeated(&names)["RENDER::Trapezoids"], expected);
+        assert_eq!(redundancy.repeated.named(&names)["RENDER::Trapezoids"], expected);
     }
 }

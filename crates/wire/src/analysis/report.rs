@@ -8,7 +8,7 @@ mod filter;
 use super::avoidable::Reason;
 use super::bandwidth::ByteUse;
 use super::compression::Compression;
-use super::counts::{ByName, MessageSum};
+use super::counts::MessageSum;
 use super::names::Names;
 use super::patterns::Pattern;
 use super::proxied::figures::ProxyFigures;
@@ -247,11 +247,12 @@ fn figures(connection: &Connection, names: &Names, latency_s: f64) -> Figures {
     let waits_by_name = wait_figures(&waits.by_name, names);
     let avoidable = waits_by_name.iter().map(|wait| wait.avoidable).sum::<u64>();
     let uses = ByteUse::ALL.iter().zip(bandwidth.bytes).map(|(what, bytes)| (what.name().to_owned(), bytes));
+    let [requests, replies, events, errors] = counts.0.each_ref().map(|messages| messages.named(names));
     Figures {
-        requests: by_name(&counts.requests, names),
-        replies: by_name(&counts.replies, names),
-        events: by_name(&counts.events, names),
-        errors: by_name(&counts.errors, names),
+        requests,
+        replies,
+        events,
+        errors,
         round_trips: waits_by_name.iter().map(|wait| wait.count).sum(),
         waits: waits_by_name,
         patterns: waits.patterns.named(names).iter().map(pattern_figures).collect(),
@@ -266,8 +267,8 @@ fn figures(connection: &Connection, names: &Names, latency_s: f64) -> Figures {
         bytes: traffic.iter().map(|traffic| traffic.bytes).sum(),
         missing_bytes: traffic.iter().map(|traffic| traffic.missing).sum(),
         bandwidth: uses.collect(),
-        unused: redundancy.unused(names),
-        repeated: redundancy.repeated(names),
+        unused: redundancy.unused.named(names),
+        repeated: redundancy.repeated.named(names),
         proxy: connection.proxied.as_ref().map(|proxied| proxied.figures(names, latency_s)),
     }
 }
@@ -286,10 +287,6 @@ fn blocked(connection: &Connection) -> (Vec<Span>, Vec<Span>, Vec<Span>) {
     let receiver = minus(&receiver, &network);
     let sending = union(&requests.by_cause().map(Spans::list));
     (network, receiver, sending)
-}
-
-fn by_name(messages: &ByName, names: &Names) -> BTreeMap<String, MessageSum> {
-    messages.iter().map(|(name, tally)| (names.name(name).to_owned(), tally)).collect()
 }
 
 fn wait_figures(waits: &BTreeMap<super::names::NameId, WaitTotal>, names: &Names) -> Vec<WaitFigures> {
