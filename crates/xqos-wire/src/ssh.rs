@@ -106,7 +106,7 @@ impl Arguments {
             bail!("'{}' is not a host: put the options of xqos ssh before the host, see xqos ssh --help", self.host);
         }
         let named = display.map(str::to_owned).or_else(|| env::var("DISPLAY").ok()).unwrap_or_default();
-        let (upstream, _) = Upstream::find(Some(&named))?;
+        let upstream = Upstream::find(Some(&named))?;
         let signals = Signals::watch().context("cannot watch for the program's end")?;
         let mut master = MasterConnection::new(self)?;
         let server = if self.is_untrusted() {

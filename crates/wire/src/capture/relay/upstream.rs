@@ -30,11 +30,10 @@ pub struct Upstream {
 }
 
 impl Upstream {
-    /// Finds a display by name (`None`: DISPLAY). Also returns the connection that tested it, before any X setup.
-    pub fn find(name: Option<&str>) -> Result<(Upstream, Socket), RelayError> {
+    /// Finds a display by name (`None`: DISPLAY), and connects to it once.
+    pub fn find(name: Option<&str>) -> Result<Upstream, RelayError> {
         let mut upstream = Upstream::named(name)?;
-        let socket = upstream.reach()?;
-        Ok((upstream, socket))
+        upstream.reach().map(|_| upstream)
     }
 
     /// A display by name (`None`: DISPLAY), which may not exist.
@@ -147,7 +146,7 @@ mod tests {
         let path = std::env::temp_dir().join(format!("xqos-display-{}", std::process::id()));
         let listener = UnixListener::bind(&path).unwrap();
         let name = format!("{}.2", path.display());
-        let (upstream, _socket) = Upstream::find(Some(&name)).unwrap();
+        let upstream = Upstream::find(Some(&name)).unwrap();
         listener.accept().unwrap();
         assert_eq!((upstream.screen(), upstream.path()), (2, path.to_str()));
         std::fs::remove_file(&path).unwrap();

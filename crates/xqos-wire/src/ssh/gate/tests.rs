@@ -18,7 +18,7 @@ impl Scene {
         let folder = std::env::temp_dir().join(format!("xqos-gate-{name}-{}", std::process::id()));
         std::fs::create_dir(&folder).unwrap();
         let server = UnixListener::bind(folder.join("server")).unwrap();
-        let (upstream, _) = Upstream::find(folder.join("server").to_str()).unwrap();
+        let upstream = Upstream::find(folder.join("server").to_str()).unwrap();
         server.accept().unwrap();
         Gate::start(&folder.join("gate"), session(), Cookie::magic([2; 16]), upstream).unwrap();
         Scene { folder, server }
