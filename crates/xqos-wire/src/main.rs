@@ -15,6 +15,7 @@ mod ssh;
 use anyhow::Result;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::process::ExitCode;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use xqos_cli::program::{self as cli, Packaging};
 
 /// Captures and analyses X traffic, emulates slow links, and saves round trips
@@ -72,6 +73,11 @@ fn perform(command: &Command, display: Option<&str>) -> Result<ExitCode> {
         Command::Packaging(packaging) => packaging.perform(CommandLine::command(), "xqos")?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Locks a mutex whose content stays valid if a thread panics.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

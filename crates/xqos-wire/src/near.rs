@@ -151,11 +151,11 @@ impl Arguments {
         let caches = Caches::One(command, cache);
         let proxy = Proxy::start((!name.is_empty()).then_some(name), self.settings(), caches)?;
         let mut program = Program::start(&self.program, &proxy.display(), Some(proxy.authority()))?;
-        program.watch(Some(&|| proxy.open()), signals, self.quiet)?;
+        program.watch(Some(&|| proxy.state().open), signals, self.quiet)?;
         if self.near.verify {
             proxy.settle();
         }
-        let is_unreachable = proxy.is_unreachable();
+        let is_unreachable = proxy.state().is_unreachable;
         let report = proxy.finish()?;
         if let Some((file, _)) = profile.as_ref().filter(|_| report.questions.is_empty()) {
             note(&format!("the program asked the X server nothing; {} is unchanged", file.display()));

@@ -3,12 +3,12 @@
 
 use super::cache::Caches;
 use super::connect::connect;
-use super::run::{Loop, ProxyReport, Shared};
+use super::run::{Loop, ProxyReport, ProxyState};
+use crate::lock;
 use anyhow::{Context, Result};
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
 use xqos_near::Settings;
@@ -29,7 +29,7 @@ pub struct Proxy {
     thread: Background<io::Result<()>>,
     display: Arc<Display>,
     authority: Authority,
-    shared: Arc<Shared>,
+    state: Arc<Mutex<ProxyState>>,
 }
 
 impl Proxy {
@@ -45,40 +45,29 @@ impl Proxy {
         let authority = Authority::make(display.number(), None, &own.name, &own.data);
         let authority = authority.context("cannot write the cookie of the proxy's display")?;
         let settings = Settings { own_cookie: Some(own), ..settings };
-        let shared = Arc::new(Shared::default());
-        let run = Loop::new(Arc::clone(&display), (upstream, first), Arc::clone(&shared), settings, caches);
+        let state = Arc::default();
+        let run = Loop::new(Arc::clone(&display), (upstream, first), Arc::clone(&state), settings, caches);
         let start = |mut run: Loop| Background::start("near", move |stop| run.run(&stop));
         let thread = run.and_then(start).context("cannot start the proxy")?;
-        Ok(Proxy { thread, display, authority, shared })
+        Ok(Proxy { thread, display, authority, state })
     }
 
-    pub fn report(&self) -> ProxyReport {
-        self.shared.report()
-    }
-
-    /// Whether the connection to the X server is lost.
-    pub fn has_lost_server(&self) -> bool {
-        // Relaxed: nothing else depends on this value.
-        self.shared.has_lost_server.load(Ordering::Relaxed)
-    }
-
-    pub fn is_unreachable(&self) -> bool {
-        // Relaxed: nothing else depends on this value.
-        self.shared.is_unreachable.load(Ordering::Relaxed)
+    pub fn state(&self) -> MutexGuard<'_, ProxyState> {
+        lock(&self.state)
     }
 
     /// Waits until no connection is left, because verification starts only after a program has disconnected. Waits for
     /// at most [`SETTLE`], because the program may have left other programs running.
     pub fn settle(&self) {
         let end = Instant::now() + SETTLE;
-        while self.open() > 0 && Instant::now() < end {
+        while self.state().open > 0 && Instant::now() < end {
             thread::sleep(POLL_INTERVAL);
         }
     }
 
     pub fn finish(self) -> Result<ProxyReport> {
         self.thread.finish().and_then(|ended| ended).context("the proxy failed")?;
-        Ok(self.shared.report())
+        Ok(lock(&self.state).report.clone())
     }
 
     pub fn display(&self) -> String {
@@ -87,10 +76,5 @@ impl Proxy {
 
     pub fn authority(&self) -> &Path {
         self.authority.path()
-    }
-
-    pub fn open(&self) -> usize {
-        // Relaxed: nothing else depends on this value.
-        self.shared.open.load(Ordering::Relaxed)
     }
 }

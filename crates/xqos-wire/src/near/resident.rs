@@ -169,7 +169,7 @@ pub fn serve(name: &str, settings: Settings, signals: &Signals) -> Result<ExitCo
 fn attend(proxy: &Proxy, listener: &UnixListener, greeting: &str, signals: &Signals) -> Result<()> {
     let (mut launchers, mut last_seen) = (Vec::<UnixStream>::new(), Instant::now());
     loop {
-        if signals.next().is_some_and(|signal| signal.number != libc::SIGCHLD) || proxy.has_lost_server() {
+        if signals.next().is_some_and(|signal| signal.number != libc::SIGCHLD) || proxy.state().has_lost_server {
             return Ok(());
         }
         while let Ok((launcher, _)) = listener.accept() {
@@ -185,7 +185,7 @@ fn attend(proxy: &Proxy, listener: &UnixListener, greeting: &str, signals: &Sign
             }
         }
         launchers = stays;
-        if !launchers.is_empty() || proxy.open() > 0 {
+        if !launchers.is_empty() || proxy.state().open > 0 {
             last_seen = Instant::now();
         } else if last_seen.elapsed() > IDLE_FOR {
             return Ok(());
@@ -218,8 +218,8 @@ fn read_command(mut launcher: &UnixStream) -> Option<String> {
 }
 
 fn send_report(mut launcher: &UnixStream, proxy: &Proxy) {
-    let report = proxy.report();
-    let mut lines = report::lines(&report);
+    let report = &proxy.state().report;
+    let mut lines = report::lines(report);
     lines.push(report::verdict(&report.counts));
     // The launcher may have closed already.
     let _ = launcher.write_all(format!("{}\n", lines.join("\n")).as_bytes());

@@ -6,12 +6,12 @@ use super::client::Client;
 use super::connect::{Connected, Connecting, Pending, Purpose};
 use super::profiles;
 use super::scouts::{FONT_CONNECTIONS, Fonts, ScoutConnection};
+use crate::lock;
 use rustix::event::PollFlags;
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use xqos_cli::output::note;
 use xqos_near::scout::Source;
@@ -33,19 +33,13 @@ const MAX_CLIENTS: usize = 256;
 
 /// State that other threads read while the loop runs.
 #[derive(Debug, Default)]
-pub struct Shared {
-    pub open: AtomicUsize,
-    /// Whether the connection to the X server is lost.
-    pub has_lost_server: AtomicBool,
-    pub is_unreachable: AtomicBool,
+pub struct ProxyState {
+    /// Number of open connections.
+    pub open: usize,
+    pub has_lost_server: bool,
+    pub is_unreachable: bool,
     /// The report about connections that have ended.
-    pub report: Mutex<ProxyReport>,
-}
-
-impl Shared {
-    pub fn report(&self) -> ProxyReport {
-        self.report.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
+    pub report: ProxyReport,
 }
 
 /// The combined result of connections that have ended.
@@ -62,7 +56,7 @@ pub struct ProxyReport {
 pub struct Loop {
     display: Arc<Display>,
     connecting: Connecting,
-    shared: Arc<Shared>,
+    state: Arc<Mutex<ProxyState>>,
     settings: Settings,
     caches: Caches,
     /// The queries of the program's last start, and those of this start.
@@ -94,7 +88,7 @@ impl Loop {
     pub fn new(
         display: Arc<Display>,
         (upstream, first): (Upstream, Option<Connected>),
-        shared: Arc<Shared>,
+        state: Arc<Mutex<ProxyState>>,
         settings: Settings,
         caches: Caches,
     ) -> io::Result<Loop> {
@@ -102,7 +96,7 @@ impl Loop {
         let mut all = Loop {
             display,
             connecting: Connecting::new(upstream)?,
-            shared,
+            state,
             settings,
             caches,
             last_start: last_start.clone(),
@@ -163,8 +157,7 @@ impl Loop {
                     self.accept(listener);
                 }
             }
-            // Relaxed: nothing else depends on this value.
-            self.shared.open.store(self.clients.len() + self.connecting.clients(), Ordering::Relaxed);
+            lock(&self.state).open = self.clients.len() + self.connecting.clients();
         }
         self.end();
         Ok(())
@@ -194,8 +187,7 @@ impl Loop {
             // Without the scout, no events report changes, and the server may reset when its last client disconnects.
             self.settings.passive = true;
             self.scout = None;
-            // Relaxed: nothing else depends on this value.
-            self.shared.has_lost_server.store(true, Ordering::Relaxed);
+            lock(&self.state).has_lost_server = true;
         }
     }
 
@@ -271,7 +263,7 @@ impl Loop {
             Some(_) => {}
             None => self.learned.join(&questions),
         }
-        let mut report = self.shared.report.lock().unwrap_or_else(PoisonError::into_inner);
+        let report = &mut lock(&self.state).report;
         report.counts.add(client.near.report());
         for &opcodes in client.near.report().by_request.keys() {
             if !report.names.iter().any(|(known, _)| *known == opcodes) {
@@ -342,9 +334,8 @@ impl Loop {
     fn fail(&mut self, error: &RelayError) {
         if self.early.take().is_some() {
             note(&error.to_string());
-            // Relaxed: nothing else depends on these values.
-            self.shared.is_unreachable.store(true, Ordering::Relaxed);
-            self.shared.has_lost_server.store(true, Ordering::Relaxed);
+            let mut state = lock(&self.state);
+            (state.is_unreachable, state.has_lost_server) = (true, true);
         }
     }
 
@@ -356,7 +347,6 @@ impl Loop {
         if let (Caches::One(_, cache), false) = (&self.caches, self.learned.is_empty()) {
             cache.write(&self.learned);
         }
-        let mut report = self.shared.report.lock().unwrap_or_else(PoisonError::into_inner);
-        report.questions = std::mem::take(&mut self.learned);
+        lock(&self.state).report.questions = std::mem::take(&mut self.learned);
     }
 }

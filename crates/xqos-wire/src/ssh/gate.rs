@@ -11,6 +11,7 @@
 //! | does not complete its setup request | after [`PATIENCE`], or when [`MAX_WAITING`] newer peers wait |
 //! | has the cookie when [`MAX_OPEN`] clients are connected | immediately |
 
+use crate::lock;
 use rustix::io::ioctl_fionbio;
 use rustix::net::sockopt::socket_peercred;
 use rustix::net::{Shutdown, shutdown};
@@ -21,7 +22,7 @@ use std::io::{self, BufReader, ErrorKind, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 use xqos_cli::output::note;
@@ -168,10 +169,6 @@ impl Gate {
             note(&format!("a connection to the session's socket was refused: {reason}"));
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Fills the buffer, unless the peer needs longer.
