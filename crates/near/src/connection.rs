@@ -17,7 +17,6 @@
 
 use crate::bytes::NATIVE;
 use crate::context::ConnectionContext;
-use crate::memory::Memory;
 use crate::questions::{Line, Questions};
 use crate::report::Report;
 use crate::setup::{Cookie, refusal};
@@ -182,7 +181,7 @@ impl Near {
 
     /// Sets the questions whose properties the proxy queries as soon as the server has accepted the program.
     pub fn ask_ahead(&mut self, questions: &Questions) {
-        self.properties = questions.usual().filter(Line::is_property).collect();
+        self.properties = questions.usual().filter(|line| line.is_property()).cloned().collect();
     }
 
     /// Whether a question is held until the proxy's own query is answered.
@@ -202,11 +201,6 @@ impl Near {
 
     pub fn report(&self) -> &Report {
         &self.shared.report
-    }
-
-    /// The questions of this connection, in order.
-    pub fn memory(&self) -> &Memory {
-        &self.shared.memory
     }
 
     /// The questions whose answers the proxy can prefetch at the next start of this program.

@@ -33,10 +33,6 @@ impl Memory {
         &self.entries
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
-    }
-
     pub fn add(&mut self, extension: &str, state: u64, request: &[u8]) {
         let mut hasher = DefaultHasher::new();
         // Servers assign an extension's major opcode, so it is left out.

@@ -45,7 +45,7 @@ pub const MAX_FILE_BYTES: u64 = 1 << 20;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Questions {
     programs: Vec<String>,
-    lines: Vec<(usize, String)>,
+    lines: Vec<Line>,
 }
 
 /// The number of the first line that is not valid; the line after the last one if the file is cut off.
@@ -60,11 +60,11 @@ impl fmt::Display for Damaged {
 
 impl std::error::Error for Damaged {}
 
-/// A question, and whether all programs asked it.
+/// A question, and the number of programs that asked it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
+    count: usize,
     text: String,
-    pub is_of_all: bool,
 }
 
 /// A request that asks a question. The server assigns the major opcodes of extensions.
@@ -80,7 +80,6 @@ impl Questions {
         let mut states: HashMap<&str, u64> = HashMap::new();
         let (mut lines, mut known) = (Vec::new(), HashSet::new());
         for entry in memory.entries() {
-            let text = text(entry, context, store);
             let state = states.entry(&entry.extension).or_default();
             // Only one connection asks these questions again, so it can follow only one sequence of states.
             if !entry.extension.is_empty() && *state != entry.state {
@@ -89,9 +88,9 @@ impl Questions {
             if name(entry).is_some_and(|name| row(name).class == Class::ConstantSetsState) {
                 *state = next_state(*state, &entry.request);
             }
+            let line = text(entry, context, store).map(|text| Line { count: 1, text }).filter(Line::is_valid);
             // The same question can be asked again in another state.
-            let is_new = |text: &String| known.insert((text.clone(), entry.state));
-            lines.extend(text.filter(|text| is_valid(text)).filter(is_new).map(|text| (1, text)));
+            lines.extend(line.filter(|line| known.insert((line.text.clone(), entry.state))));
         }
         Questions { programs: vec![escaped(program.as_bytes())], lines }
     }
@@ -102,54 +101,46 @@ impl Questions {
 
     /// The questions that programs of this kind usually ask: those of at least half of the programs. Fonts and colours
     /// are a matter of each program's settings, and fonts are large, so all programs must have asked for them.
-    pub fn usual(&self) -> impl Iterator<Item = Line> + '_ {
-        let programs = self.programs.len();
-        self.lines.iter().filter_map(move |(count, text)| {
-            let line = Line { text: text.clone(), is_of_all: *count >= programs };
-            (line.is_of_all || 2 * count >= programs && !line.is_of_settings()).then_some(line)
-        })
+    pub fn usual(&self) -> impl Iterator<Item = &Line> {
+        let is_of_half = |line: &Line| 2 * line.count >= self.programs.len() && !line.is_of_settings();
+        self.lines.iter().filter(move |line| self.is_of_all(line) || is_of_half(line))
+    }
+
+    pub fn is_of_all(&self, line: &Line) -> bool {
+        line.count >= self.programs.len()
     }
 
     /// Splits the fonts that are not `known` into at most `most` parts. With fewer than two fonts, returns no parts.
     pub fn fonts(&self, most: usize, known: impl Fn(&[u8]) -> bool) -> Vec<Questions> {
         let unknown = |line: &Line| line.font().is_some_and(|font| !known(&font));
-        let fonts: Vec<Line> = self.usual().filter(unknown).collect();
+        let fonts: Vec<&Line> = self.usual().filter(|line| unknown(line)).collect();
         if fonts.len() < 2 {
             return Vec::new();
         }
         let mut parts = vec![Questions::default(); fonts.len().min(most)];
         let count = parts.len();
-        fonts.into_iter().enumerate().for_each(|(at, font)| parts[at % count].lines.push((1, font.text)));
+        fonts.into_iter().enumerate().for_each(|(at, font)| parts[at % count].lines.push(font.clone()));
         parts
     }
 
-    /// Adds another connection of the same program.
-    pub fn join(&mut self, other: &Questions) {
-        self.combine(other, false);
-    }
-
-    /// Adds the start of another program. A program that was added before only adds questions that are new.
-    pub fn merge(&mut self, other: &Questions) {
-        let is_new = other.programs.iter().all(|program| !self.programs.contains(program));
-        self.combine(other, is_new);
-    }
-
+    /// Adds another connection or another program. A program that was added before only adds questions that are new.
     /// Inserts each new question behind the question that precedes it in `other`, so that the order of both is kept. A
     /// question that was asked again is another question.
-    fn combine(&mut self, other: &Questions, counts: bool) {
+    pub fn merge(&mut self, other: &Questions) {
+        let is_new = other.programs.iter().all(|program| !self.programs.contains(program));
         let (mut at, mut seen) = (0, HashMap::<&str, usize>::new());
-        for (count, line) in &other.lines {
-            let times = seen.entry(line).or_default();
-            let mut same = self.lines.iter().enumerate().filter(|(_, (_, own))| own == line);
+        for line in &other.lines {
+            let times = seen.entry(&line.text).or_default();
+            let mut same = self.lines.iter().enumerate().filter(|(_, own)| own.text == line.text);
             let found = same.nth(*times).map(|(index, _)| index);
             *times += 1;
             match found {
                 Some(found) => {
-                    self.lines[found].0 += if counts { *count } else { 0 };
+                    self.lines[found].count += if is_new { line.count } else { 0 };
                     at = found + 1;
                 }
                 None if self.lines.len() < MAX_LINES => {
-                    self.lines.insert(at, (*count, line.clone()));
+                    self.lines.insert(at, line.clone());
                     at += 1;
                 }
                 None => {}
@@ -161,13 +152,13 @@ impl Questions {
 
     /// Leaves out the questions that have numbers of this server.
     pub fn for_others(&self) -> Questions {
-        let lines = self.lines.iter().filter(|(_, text)| !Line { text: text.clone(), is_of_all: true }.is_of_server());
-        Questions { programs: self.programs.clone(), lines: lines.cloned().collect() }
+        let lines = self.lines.iter().filter(|line| !line.is_of_server()).cloned().collect();
+        Questions { programs: self.programs.clone(), lines }
     }
 
     pub fn write(&self) -> String {
         let mut text = format!("{TITLE}\n{PROGRAMS} {}\n", self.programs.join(" "));
-        self.lines.iter().for_each(|(count, line)| _ = writeln!(text, "{count} {line}"));
+        self.lines.iter().for_each(|line| _ = writeln!(text, "{} {}", line.count, line.text));
         text + END + "\n"
     }
 
@@ -189,19 +180,14 @@ impl Questions {
                 return Ok(questions);
             }
             let (count, question) = line.split_once(' ').ok_or(Damaged(number))?;
-            let count = count.parse().map_err(|_| Damaged(number))?;
-            let line = Line { text: question.to_owned(), is_of_all: true };
+            let line = Line { count: count.parse().map_err(|_| Damaged(number))?, text: question.to_owned() };
             // A program can ask an extension the same question again after it has set another version.
             let is_new = known.insert(question) || !line.extension().is_empty();
-            if !is_new
-                || questions.lines.len() >= MAX_LINES
-                || !is_valid(question)
-                || count == 0
-                || count > questions.programs.len()
-            {
+            let is_counted = (1..=questions.programs.len()).contains(&line.count);
+            if !is_new || !is_counted || questions.lines.len() >= MAX_LINES || !line.is_valid() {
                 return Err(Damaged(number));
             }
-            questions.lines.push((count, question.to_owned()));
+            questions.lines.push(line);
         }
     }
 }
@@ -275,15 +261,14 @@ impl Line {
         };
         (request.len() <= MAX_REQUEST_BYTES).then_some(Asked { extension, request })
     }
-}
 
-/// Whether a line of a file is the question of a request that the proxy may send.
-fn is_valid(text: &str) -> bool {
-    let line = Line { text: text.to_owned(), is_of_all: true };
-    let screen = Screen { root: 1, colormap: 1, visual: 1, depth: 1 };
-    let name = line.name();
-    let is_question = name == "OpenFont" || row(&name).class != Class::Never;
-    is_question && line.build(Some(screen), &|_| Some(1)).is_some()
+    /// Whether this is the question of a request that the proxy may send.
+    fn is_valid(&self) -> bool {
+        let screen = Screen { root: 1, colormap: 1, visual: 1, depth: 1 };
+        let name = self.name();
+        let is_question = name == "OpenFont" || row(&name).class != Class::Never;
+        is_question && self.build(Some(screen), &|_| Some(1)).is_some()
+    }
 }
 
 fn with_bytes(head: [u8; 2], words: &[&str], screen: Option<Screen>) -> Option<Vec<u8>> {
@@ -374,7 +359,7 @@ mod tests {
     }
 
     fn usual(questions: &Questions) -> Vec<String> {
-        questions.usual().map(|line| line.text).collect()
+        questions.usual().map(|line| line.text.clone()).collect()
     }
 
     #[test]
@@ -421,7 +406,7 @@ mod tests {
         let xfixes = ["XFIXES::QueryVersion 00000000 0b000000"; 3];
         assert_eq!(usual(&questions), [&render[..], &xfixes].concat());
         assert_eq!(Questions::read(&questions.write()), Ok(questions.clone()));
-        questions.join(&questions.clone());
+        questions.merge(&questions.clone());
         assert_eq!(usual(&questions), [&render[..], &xfixes].concat(), "each is the same question as before");
     }
 
@@ -432,7 +417,7 @@ mod tests {
         all.merge(&of("three", &["OpenFont fixed", "InternAtom B", "InternAtom A"]));
         all.merge(&of("three", &["OpenFont fixed", "InternAtom C"]));
         assert_eq!(usual(&all), ["OpenFont fixed", "InternAtom A", "InternAtom B"]);
-        let order: Vec<&str> = all.lines.iter().map(|(_, line)| &line[..]).collect();
+        let order: Vec<&str> = all.lines.iter().map(|line| &line.text[..]).collect();
         let place = |line| order.iter().position(|it| *it == line);
         assert!(place("OpenFont fixed") < place("InternAtom C") && place("InternAtom B") < place("OpenFont cursor"));
         assert_eq!(Questions::read(&all.write()), Ok(all));

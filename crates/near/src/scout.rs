@@ -54,14 +54,10 @@ pub struct Source {
 struct Deferred {
     line: Line,
     source: Source,
+    /// Whether all programs of this kind create this atom.
+    creates: bool,
     /// The state that the program had set in the extension when it asked.
     state: u64,
-}
-
-#[derive(Debug)]
-struct PendingQuery {
-    number: u64,
-    query: Query,
 }
 
 #[derive(Debug)]
@@ -97,7 +93,8 @@ pub struct Scout {
     out: Outbox,
     context: ConnectionContext,
     number: u64,
-    pending: VecDeque<PendingQuery>,
+    /// Requests that have not been answered, with their numbers.
+    pending: VecDeque<(u64, Query)>,
     deferred: Vec<Deferred>,
     /// Whether any program's questions were asked. They come before the proxy's own, because the first version that a
     /// client asks for can be final.
@@ -141,7 +138,7 @@ impl Scout {
     /// Whether the server has opened the fonts in the program's order. Opening a font creates atoms, and the program
     /// may use their numbers.
     pub fn has_loaded_fonts(&self) -> bool {
-        let is_loading = self.pending.iter().any(|pending| matches!(pending.query, Query::FontOpened));
+        let is_loading = self.pending.iter().any(|(_, query)| matches!(query, Query::FontOpened));
         let is_waiting = self.deferred.iter().any(|deferred| deferred.line.font().is_some());
         self.stage == Stage::Ended || self.stage != Stage::Setup && !is_loading && !is_waiting
     }
@@ -162,8 +159,8 @@ impl Scout {
     /// Ends the connection. Also forgets the server's answers, unless this is a font connection, which may be refused.
     pub fn end(&mut self, store: &mut Store) {
         self.stage = Stage::Ended;
-        for pending in self.pending.drain(..) {
-            if let Query::Question { question, .. } = pending.query {
+        for (_, query) in self.pending.drain(..) {
+            if let Query::Question { question, .. } = query {
                 store.give_up(&question);
             }
         }
@@ -228,8 +225,7 @@ impl Scout {
     fn send(&mut self, bytes: &[u8], query: Option<Query>) {
         self.number += 1;
         self.out.push(bytes);
-        let number = self.number;
-        self.pending.extend(query.map(|query| PendingQuery { number, query }));
+        self.pending.extend(query.map(|query| (self.number, query)));
     }
 
     fn hear(&mut self, message: &[u8], is_whole: bool, store: &mut Store) {
@@ -237,15 +233,15 @@ impl Scout {
         match message[0] {
             0 => {
                 self.selected.retain(|(number, _)| *number as u16 != low);
-                match self.take(low).map(|pending| pending.query) {
+                match self.take(low) {
                     Some(Query::Question { question, .. }) => store.give_up(&question),
                     Some(Query::Extension(name)) => store.give_up(&extension_question(&name)),
                     _ => {}
                 }
             }
             1 => {
-                if let Some(pending) = self.take(low) {
-                    self.answered(pending.query, message, is_whole, store);
+                if let Some(query) = self.take(low) {
+                    self.answered(query, message, is_whole, store);
                 }
             }
             code => {
@@ -259,9 +255,9 @@ impl Scout {
     }
 
     /// Removes and returns the request with this number. Earlier requests can no longer be answered.
-    fn take(&mut self, low: u16) -> Option<PendingQuery> {
-        let index = self.pending.iter().position(|pending| pending.number as u16 == low)?;
-        self.pending.drain(..=index).next_back()
+    fn take(&mut self, low: u16) -> Option<Query> {
+        let index = self.pending.iter().position(|(number, _)| *number as u16 == low)?;
+        self.pending.drain(..=index).next_back().map(|(_, query)| query)
     }
 
     fn answered(&mut self, query: Query, message: &[u8], is_whole: bool, store: &mut Store) {

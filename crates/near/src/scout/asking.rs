@@ -18,7 +18,8 @@ impl Scout {
         let mut planned = Vec::new();
         for line in questions.usual() {
             let state = states.entry(line.extension()).or_default();
-            planned.push(Deferred { line: line.clone(), source, state: *state });
+            let creates = source.is_profile && questions.is_of_all(line);
+            planned.push(Deferred { line: line.clone(), source, creates, state: *state });
             if line.sets_state() {
                 let asked = line.build(None, &|_| None);
                 *state = asked.map_or(*state, |asked| next_state(*state, &asked.request));
@@ -52,7 +53,7 @@ impl Scout {
     pub(super) fn ask_core(&mut self, questions: Vec<Deferred>, store: &mut Store) {
         let screen = self.context.greeting.screens.first().copied();
         for deferred in questions {
-            let Deferred { line, source, .. } = &deferred;
+            let Deferred { line, source, creates, .. } = &deferred;
             if line.is_property() {
                 continue;
             }
@@ -73,7 +74,7 @@ impl Scout {
                     self.query(&String::from_utf8_lossy(name), store);
                 }
                 op::INTERN_ATOM_REQUEST if source.is_profile => {
-                    let creates = asked.request[1] == 0 && line.is_of_all;
+                    let creates = *creates && asked.request[1] == 0;
                     asked.request[1] = 1;
                     self.ask_one(&asked.request, creates, store);
                 }
@@ -120,7 +121,7 @@ impl Scout {
     /// extensions are selected before the first question that they concern. Waits until all extensions are known. Skips
     /// questions that a program asked in another state of the extension.
     pub(super) fn ask_extensions(&mut self, store: &mut Store) {
-        let is_waiting = self.pending.iter().any(|pending| matches!(pending.query, Query::Extension(_)));
+        let is_waiting = self.pending.iter().any(|(_, query)| matches!(query, Query::Extension(_)));
         if is_waiting || !self.has_questions || !matches!(self.stage, Stage::Extensions | Stage::Watching) {
             return;
         }

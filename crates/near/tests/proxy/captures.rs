@@ -172,7 +172,7 @@ fn play(said: &[(Direction, Vec<u8>)], settings: &Settings, store: &mut Store, q
     exchange(&mut near, &mut recorded, store, now_ns);
     assert_eq!((near.fault(), near.report().differences), (None, 0), "{:?}", near.log_lines());
     assert_eq!(recorded.next, recorded.requests.len(), "all requests arrived");
-    questions.join(&near.questions("program", store));
+    questions.merge(&near.questions("program", store));
     // Count the setup as a round trip.
     near.report().total().left + 1
 }

@@ -22,7 +22,7 @@ pub struct Pending {
     /// `Some` if each program has a separate file.
     pub own: Option<(String, Cache)>,
     /// The questions that the client is likely to ask.
-    pub questions: Questions,
+    pub questions: Arc<Questions>,
 }
 
 #[derive(Debug)]

@@ -60,11 +60,11 @@ pub struct Loop {
     settings: Settings,
     caches: Caches,
     /// The queries of the program's last start, and those of this start.
-    last_start: Questions,
+    last_start: Arc<Questions>,
     learned: Questions,
     scout: Option<ScoutConnection>,
     /// `Some` until the server is reached: the queries that the scout sends then.
-    early: Option<Vec<(Questions, Source)>>,
+    early: Option<Vec<(Arc<Questions>, Source)>>,
     /// Profiles whose queries were sent.
     profiles: Vec<&'static str>,
     held_since: Option<Instant>,
@@ -93,13 +93,14 @@ impl Loop {
         caches: Caches,
     ) -> io::Result<Loop> {
         let last_start = if let Caches::One(_, cache) = &caches { cache.read() } else { Questions::default() };
+        let last_start = Arc::new(last_start);
         let mut all = Loop {
             display,
             connecting: Connecting::new(upstream)?,
             state,
             settings,
             caches,
-            last_start: last_start.clone(),
+            last_start: Arc::clone(&last_start),
             learned: Questions::default(),
             scout: None,
             early: Some(Vec::new()),
@@ -200,7 +201,7 @@ impl Loop {
     }
 
     /// Sends the queries that a program is likely to send, and those for fonts on connections of their own.
-    fn ask_ahead(&mut self, questions: &Questions, is_profile: bool) {
+    fn ask_ahead(&mut self, questions: &Arc<Questions>, is_profile: bool) {
         let parts = questions.fonts(FONT_CONNECTIONS, |font| self.store.knows_font(font));
         let source = Source { is_profile, has_font_connections: !parts.is_empty() };
         match (&mut self.scout, &mut self.early) {
@@ -208,7 +209,7 @@ impl Loop {
                 scout.state.ask(questions, source, &mut self.store);
                 scout.send();
             }
-            (None, Some(early)) => early.push((questions.clone(), source)),
+            (None, Some(early)) => early.push((Arc::clone(questions), source)),
             (None, None) => return,
         }
         let begun = parts.into_iter().map(|part| self.connecting.begin(Purpose::Fonts(part)));
@@ -261,7 +262,7 @@ impl Loop {
         match cache {
             Some(cache) if !questions.is_empty() => cache.write(&questions),
             Some(_) => {}
-            None => self.learned.join(&questions),
+            None => self.learned.merge(&questions),
         }
         let report = &mut lock(&self.state).report;
         report.counts.add(client.near.report());
@@ -289,12 +290,12 @@ impl Loop {
 
     /// The queries that a client is likely to send: those of its program's last start, or else of its toolkit. The
     /// scout sends them now. If each program has its own file, also returns its name and file.
-    fn likely_questions(&mut self, pid: i32) -> (Option<(String, Cache)>, Questions) {
+    fn likely_questions(&mut self, pid: i32) -> (Option<(String, Cache)>, Arc<Questions>) {
         let own = match &self.caches {
             Caches::One(..) => None,
             Caches::Each(display) => profiles::program(pid).map(|name| (name.clone(), Cache::of(display, &name))),
         };
-        let last_start = own.as_ref().map_or_else(|| self.last_start.clone(), |(_, cache)| cache.read());
+        let last_start = own.as_ref().map_or_else(|| Arc::clone(&self.last_start), |(_, cache)| cache.read().into());
         if !last_start.is_empty() {
             if own.is_some() {
                 self.ask_ahead(&last_start, false);
@@ -302,6 +303,7 @@ impl Loop {
             return (own, last_start);
         }
         let (name, profile) = profiles::of_process(pid).unwrap_or_default();
+        let profile = Arc::new(profile);
         if !self.profiles.contains(&name) {
             self.profiles.push(name);
             self.ask_ahead(&profile, true);
