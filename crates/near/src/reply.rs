@@ -175,7 +175,7 @@ impl SharedState {
                 }
             }
             Some(Learn::Position { request, query }) => self.windows.keep_position(query, &request, message),
-            Some(Learn::Property { request, reading }) => self.windows.keep(reading, &request, self.order, message),
+            Some(Learn::Property { request, reading }) => self.windows.keep(reading, &request, message),
             None => {}
         }
     }

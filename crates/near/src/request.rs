@@ -146,7 +146,7 @@ impl SharedState {
         if self.settings.passive {
             return Lookup::default();
         }
-        if let Some(select) = self.windows.watch(window, self.order) {
+        if let Some(select) = self.windows.watch(window) {
             self.ask_of_our_own(&select, None);
         }
         let reading = self.windows.read(window);
@@ -158,7 +158,7 @@ impl SharedState {
     fn position(&self, request: &[u8]) -> Lookup {
         let (order, words) = (self.order, if request[0] == op::GET_GEOMETRY_REQUEST { 2 } else { 4 });
         let Some(id) = order.u32(request, 4).filter(|_| request.len() == 4 * words) else { return Lookup::default() };
-        let made = if words == 2 { self.windows.geometry(id, order) } else { None };
+        let made = if words == 2 { self.windows.geometry(id) } else { None };
         if let Some(answer) = made.or_else(|| self.windows.position(request).cloned()) {
             return Lookup { answer: Some(answer), ..Lookup::default() };
         }

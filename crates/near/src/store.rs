@@ -24,6 +24,13 @@ pub struct Question(pub Box<[u8]>);
 /// A reply with sequence number zero.
 pub type Answer = Arc<[u8]>;
 
+/// The reply as an answer.
+pub fn answer_of(reply: &[u8]) -> Answer {
+    let mut answer = reply.to_vec();
+    answer[2..4].fill(0);
+    answer.into()
+}
+
 /// The change counts when a question was asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Changes([u32; WATCHES]);
@@ -80,9 +87,7 @@ impl Store {
             self.forget();
         }
         self.learn_atom(order, &question, reply);
-        let mut answer = reply.to_vec();
-        answer[2..4].fill(0);
-        let stored = StoredAnswer { answer: answer.into(), watch: changes };
+        let stored = StoredAnswer { answer: answer_of(reply), watch: changes };
         self.bytes += bytes;
         if let Some(before) = self.answers[order as usize].insert(question, stored) {
             self.bytes = self.bytes.saturating_sub(before.answer.len() + ENTRY_BYTES);

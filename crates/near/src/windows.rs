@@ -5,10 +5,10 @@
 //! events on another connection may arrive later. The proxy therefore adds PropertyChange to the program's event
 //! selections, and drops the events that the program did not select.
 
-use crate::bytes::{put_u32, request};
+use crate::bytes::{put_u16, put_u32, request};
 use crate::context::ConnectionContext;
 use crate::opcodes::op;
-use crate::store::Answer;
+use crate::store::{Answer, answer_of};
 use std::collections::{HashMap, VecDeque};
 use xqos_wire::x11::bytes::ByteOrder;
 
@@ -52,18 +52,13 @@ struct Geometry {
     bounds: [u16; 5],
 }
 
-#[derive(Debug)]
-struct Property {
-    answer: Answer,
-    atom: u32,
-}
-
 /// All drawables of a program, and the stored answers about them.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Windows {
+    order: ByteOrder,
     drawables: HashMap<u32, Drawable>,
     /// Replies to GetProperty; the key is the request.
-    properties: HashMap<Box<[u8]>, Property>,
+    properties: HashMap<Box<[u8]>, Answer>,
     /// Replies to position requests; the key is the request. `moves` counts how often these replies became invalid.
     positions: HashMap<Box<[u8]>, Answer>,
     moves: u32,
@@ -84,12 +79,13 @@ impl Windows {
     pub fn new(context: &ConnectionContext) -> Windows {
         let roots = context.greeting.screens.iter();
         let drawables = roots.map(|screen| (screen.root, Drawable::default())).collect();
-        Windows { drawables, ..Windows::default() }
+        let (properties, positions) = Default::default();
+        Windows { order: context.order, drawables, properties, positions, moves: 0, cannot_watch: false }
     }
 
     /// Records a request from the program, and adds the proxy's event selection to it.
     pub fn hear(&mut self, request: &mut [u8], number: u64, context: &ConnectionContext) {
-        let order = context.order;
+        let order = self.order;
         let Some(id) = order.u32(request, 4) else { return };
         // Any of these requests may move windows.
         if matches!(request[0], op::CREATE_WINDOW_REQUEST..=op::CIRCULATE_WINDOW_REQUEST) {
@@ -98,7 +94,7 @@ impl Windows {
         match request[0] {
             op::CREATE_WINDOW_REQUEST => self.create_window(id, request, number, context),
             op::CREATE_PIXMAP_REQUEST => self.create_pixmap(id, request, context),
-            op::CHANGE_WINDOW_ATTRIBUTES_REQUEST => self.select(id, request, number, order),
+            op::CHANGE_WINDOW_ATTRIBUTES_REQUEST => self.select(id, request, number),
             op::DESTROY_WINDOW_REQUEST | op::FREE_PIXMAP_REQUEST => self.forget(id),
             op::DESTROY_SUBWINDOWS_REQUEST => self.forget_all(context),
             op::MAP_SUBWINDOWS_REQUEST => self.drawables.values_mut().for_each(|window| window.geometry = None),
@@ -116,7 +112,7 @@ impl Windows {
     /// Like [`Windows::hear`], for a request with a BIG-REQUESTS length, whose fields arrive later. No known client
     /// uses such a length to create windows or select events, so the window is simply forgotten.
     pub fn hear_long(&mut self, request: &[u8], context: &ConnectionContext) {
-        let Some(id) = context.order.u32(request, 8) else { return };
+        let Some(id) = self.order.u32(request, 8) else { return };
         self.unsettle();
         match request[0] {
             op::CHANGE_PROPERTY_REQUEST | op::DELETE_PROPERTY_REQUEST | op::ROTATE_PROPERTIES_REQUEST => {
@@ -132,7 +128,7 @@ impl Windows {
     }
 
     fn create_window(&mut self, id: u32, request: &[u8], number: u64, context: &ConnectionContext) {
-        let order = context.order;
+        let order = self.order;
         let short = |at| order.u16(request, at).unwrap_or(0);
         let (Some(parent), Some(mask)) = (order.u32(request, 8), order.u32(request, 28)) else { return };
         let selects = event_mask_at(mask, 32).and_then(|at| order.u32(request, at)).unwrap_or(0);
@@ -161,8 +157,8 @@ impl Windows {
     }
 
     fn create_pixmap(&mut self, id: u32, request: &[u8], context: &ConnectionContext) {
-        let short = |at| context.order.u16(request, at).unwrap_or(0);
-        let above = context.order.u32(request, 8).and_then(|above| self.above(above, context));
+        let short = |at| self.order.u16(request, at).unwrap_or(0);
+        let above = self.order.u32(request, 8).and_then(|above| self.above(above, context));
         let bounds = [0, 0, short(12), short(14), 0];
         let geometry = above.map(|above| Geometry { root: above.root, depth: request[1], bounds });
         self.insert(id, context, Drawable { geometry, ..Drawable::default() });
@@ -186,7 +182,8 @@ impl Windows {
         }
     }
 
-    fn select(&mut self, id: u32, request: &mut [u8], number: u64, order: ByteOrder) {
+    fn select(&mut self, id: u32, request: &mut [u8], number: u64) {
+        let order = self.order;
         let mask_at = order.u32(request, 8).and_then(|mask| event_mask_at(mask, 12));
         let Some((at, selects)) = mask_at.and_then(|at| Some((at, order.u32(request, at)?))) else { return };
         let Some(window) = self.drawables.get_mut(&id) else { return };
@@ -206,7 +203,8 @@ impl Windows {
 
     fn forget(&mut self, id: u32) {
         if self.drawables.remove(&id).is_some() {
-            self.properties.retain(|read, _| !reads(read, id));
+            let order = self.order;
+            self.properties.retain(|read, _| order.u32(read, 4) != Some(id));
         }
     }
 
@@ -238,23 +236,25 @@ impl Windows {
     /// Stores a position, if no window has moved since the request.
     pub fn keep_position(&mut self, PositionQuery(moves): PositionQuery, request: &[u8], reply: &[u8]) {
         if self.moves == moves && self.positions.len() < MAX_PROPERTIES {
-            let mut answer = reply.to_vec();
-            answer[2..4].fill(0);
-            self.positions.insert(request.into(), answer.into());
+            self.positions.insert(request.into(), answer_of(reply));
         }
     }
 
     /// Forgets all geometries, and all properties except those of the roots, because the window tree is unknown.
     fn forget_all(&mut self, context: &ConnectionContext) {
         self.drawables.values_mut().for_each(|window| window.geometry = None);
-        self.properties.retain(|read, _| context.greeting.screens.iter().any(|screen| reads(read, screen.root)));
+        let is_root = |id| context.greeting.screen(id).is_some();
+        let order = self.order;
+        self.properties.retain(|read, _| order.u32(read, 4).is_some_and(is_root));
     }
 
     /// Records a change to the property `atom` of a window; `None` means that any property may have changed.
     pub fn change(&mut self, id: u32, atom: Option<u32>) {
         let Some(window) = self.drawables.get_mut(&id) else { return };
         window.changes = window.changes.wrapping_add(1);
-        self.properties.retain(|read, property| !reads(read, id) || atom.is_some_and(|atom| property.atom != atom));
+        let order = self.order;
+        let is_other = |read: &[u8]| atom.is_some_and(|atom| order.u32(read, 8) != Some(atom));
+        self.properties.retain(|read, _| order.u32(read, 4) != Some(id) || is_other(read));
     }
 
     /// Whether the program had selected a PropertyNotify event that arrives with request number `number`.
@@ -269,17 +269,18 @@ impl Windows {
     }
 
     /// The request that selects PropertyChange on a window, if that is possible and not yet done.
-    pub fn watch(&mut self, id: u32, order: ByteOrder) -> Option<Vec<u8>> {
+    pub fn watch(&mut self, id: u32) -> Option<Vec<u8>> {
         let window = self
             .drawables
             .get_mut(&id)
             .filter(|window| !window.is_watched && !window.is_doubtful && !self.cannot_watch)?;
         window.is_watched = true;
-        Some(request(order, op::CHANGE_WINDOW_ATTRIBUTES_REQUEST, 0, &[id, EVENT_MASK, window.mask | PROPERTY_CHANGE]))
+        let words = [id, EVENT_MASK, window.mask | PROPERTY_CHANGE];
+        Some(request(self.order, op::CHANGE_WINDOW_ATTRIBUTES_REQUEST, 0, &words))
     }
 
     pub fn property(&self, request: &[u8]) -> Option<&Answer> {
-        self.properties.get(request).map(|property| &property.answer)
+        self.properties.get(request)
     }
 
     /// Records that the server refused one of the proxy's selections, so property changes may go unreported.
@@ -296,26 +297,25 @@ impl Windows {
     }
 
     /// Stores a property, if the window's properties have not changed since the request.
-    pub fn keep(&mut self, reading: PropertyQuery, request: &[u8], order: ByteOrder, reply: &[u8]) {
+    pub fn keep(&mut self, reading: PropertyQuery, request: &[u8], reply: &[u8]) {
         let window = self.drawables.get(&reading.window).filter(|_| !self.cannot_watch);
-        let is_same = window.is_some_and(|window| window.changes == reading.changes);
-        let Some(atom) = order.u32(request, 8).filter(|_| is_same && reply.len() <= MAX_PROPERTY_BYTES) else { return };
+        if window.is_none_or(|window| window.changes != reading.changes) || reply.len() > MAX_PROPERTY_BYTES {
+            return;
+        }
         if self.properties.len() >= MAX_PROPERTIES {
             self.properties.clear();
         }
-        let mut answer = reply.to_vec();
-        answer[2..4].fill(0);
-        self.properties.insert(request.into(), Property { answer: answer.into(), atom });
+        self.properties.insert(request.into(), answer_of(reply));
     }
 
     /// The GetGeometry reply, as long as only the program could have changed the geometry.
-    pub fn geometry(&self, id: u32, order: ByteOrder) -> Option<Answer> {
+    pub fn geometry(&self, id: u32) -> Option<Answer> {
         let Geometry { root, depth, bounds } = self.drawables.get(&id)?.geometry?;
         let mut answer = [0; 32];
         (answer[0], answer[1]) = (1, depth);
-        put_u32(order, &mut answer, 8, root);
+        put_u32(self.order, &mut answer, 8, root);
         for (index, &value) in bounds.iter().enumerate() {
-            crate::bytes::put_u16(order, &mut answer, 12 + 2 * index, value);
+            put_u16(self.order, &mut answer, 12 + 2 * index, value);
         }
         Some(answer[..].into())
     }
@@ -327,12 +327,6 @@ pub fn without_added(order: ByteOrder, reply: &mut [u8]) {
     if let Some(mask) = order.u32(reply, OWN_MASK) {
         put_u32(order, reply, OWN_MASK, mask & !PROPERTY_CHANGE);
     }
-}
-
-fn reads(request: &[u8], window: u32) -> bool {
-    // The request is in the program's byte order. In the other byte order, the ID cannot be one of the program's.
-    let bytes = request.get(4..8);
-    bytes == Some(&window.to_le_bytes()) || bytes == Some(&window.to_be_bytes())
 }
 
 /// Offset of the event mask in a value list.
@@ -368,7 +362,7 @@ mod tests {
     #[test]
     fn geometry_is_known_from_creation_until_mapping() {
         let (mut windows, context) = created(0);
-        let answer = windows.geometry(WINDOW, ORDER).unwrap();
+        let answer = windows.geometry(WINDOW).unwrap();
         assert_eq!(
             answer[..],
             [&[1, 24, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x50, 0, 3, 0, 4, 0, 0x64, 0, 0x32, 0, 1], &[0; 10][..]].concat()
@@ -378,18 +372,18 @@ mod tests {
             2,
             &context,
         );
-        assert_eq!(windows.geometry(WINDOW + 1, ORDER).unwrap()[1], 1);
+        assert_eq!(windows.geometry(WINDOW + 1).unwrap()[1], 1);
         windows.hear(&mut request(ORDER, op::MAP_WINDOW_REQUEST, 0, &[WINDOW]), 3, &context);
-        assert_eq!(windows.geometry(WINDOW, ORDER), None);
-        assert!(windows.geometry(WINDOW + 1, ORDER).is_some(), "a pixmap's geometry never changes");
-        assert_eq!(windows.geometry(0x40_0001, ORDER), None);
+        assert_eq!(windows.geometry(WINDOW), None);
+        assert!(windows.geometry(WINDOW + 1).is_some(), "a pixmap's geometry never changes");
+        assert_eq!(windows.geometry(0x40_0001), None);
     }
 
     #[test]
     fn the_proxys_event_selection_is_added_and_hidden() {
         let (mut windows, context) = created(1);
         assert_eq!(windows.read(WINDOW), None, "changes are not selected yet");
-        let added = windows.watch(WINDOW, ORDER).unwrap();
+        let added = windows.watch(WINDOW).unwrap();
         assert_eq!(
             added,
             request(ORDER, op::CHANGE_WINDOW_ATTRIBUTES_REQUEST, 0, &[WINDOW, EVENT_MASK, PROPERTY_CHANGE | 1])
@@ -409,17 +403,17 @@ mod tests {
         let (mut windows, context) = created(PROPERTY_CHANGE);
         let read = request(ORDER, 20, 0, &[WINDOW, 39, 31, 0, 100]);
         let reading = windows.read(WINDOW).unwrap();
-        windows.keep(reading, &read, ORDER, &[1; 32]);
+        windows.keep(reading, &read, &[1; 32]);
         assert!(windows.property(&read).is_some());
         windows.change(WINDOW, Some(40));
         assert!(windows.property(&read).is_some());
         windows.change(WINDOW, Some(39));
         assert_eq!(windows.property(&read), None);
-        windows.keep(reading, &read, ORDER, &[1; 32]);
+        windows.keep(reading, &read, &[1; 32]);
         assert_eq!(windows.property(&read), None, "it was requested before the change");
         let reading = windows.read(WINDOW).unwrap();
         windows.hear(&mut request(ORDER, op::CHANGE_PROPERTY_REQUEST, 0, &[WINDOW, 39, 31, 8, 0]), 4, &context);
-        windows.keep(reading, &read, ORDER, &[1; 32]);
+        windows.keep(reading, &read, &[1; 32]);
         assert_eq!(windows.property(&read), None, "the program changed it itself");
     }
 }
