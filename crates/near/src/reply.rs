@@ -167,22 +167,10 @@ impl SharedState {
             return;
         }
         match learn {
-            Some(Learn::Answer { question, watch, asked }) => {
-                self.learn_extension(&question.0, message, store);
-                let is_none = question.0[0] == op::INTERN_ATOM_REQUEST && self.order.u32(message, 8) == Some(0);
-                if !is_none {
-                    store.keep(self.order, question, message, watch, asked);
-                }
-            }
+            Some(Learn::Answer { question, watch, asked }) => store.keep(self.order, question, message, watch, asked),
             Some(Learn::Position { request, query }) => self.windows.keep_position(query, &request, message),
             Some(Learn::Property { request, reading }) => self.windows.keep(reading, &request, message),
             None => {}
-        }
-    }
-
-    fn learn_extension(&self, question: &[u8], message: &[u8], store: &mut Store) {
-        if let Some((&op::QUERY_EXTENSION_REQUEST, name)) = question.split_first() {
-            store.learn_extension(name, message);
         }
     }
 

@@ -62,7 +62,6 @@ struct Deferred {
 
 #[derive(Debug)]
 enum Query {
-    Extension(Vec<u8>),
     Question {
         question: Question,
         watch: Option<Watch>,
@@ -233,10 +232,8 @@ impl Scout {
         match message[0] {
             0 => {
                 self.selected.retain(|(number, _)| *number as u16 != low);
-                match self.take(low) {
-                    Some(Query::Question { question, .. }) => store.give_up(&question),
-                    Some(Query::Extension(name)) => store.give_up(&extension_question(&name)),
-                    _ => {}
+                if let Some(Query::Question { question, .. }) = self.take(low) {
+                    store.give_up(&question);
                 }
             }
             1 => {
@@ -262,19 +259,12 @@ impl Scout {
 
     fn answered(&mut self, query: Query, message: &[u8], is_whole: bool, store: &mut Store) {
         match query {
-            Query::Extension(name) => {
-                store.learn_extension(&name, message);
-                store.keep(NATIVE, extension_question(&name), message, None, store.changes());
-            }
             Query::Question { question, watch, changes, creates } => {
-                if question.0[0] == op::QUERY_EXTENSION_REQUEST {
-                    store.learn_extension(&question.0[1..], message);
-                }
                 let is_none = question.0[0] == op::INTERN_ATOM_REQUEST && NATIVE.u32(message, 8) == Some(0);
                 store.give_up(&question);
                 if is_none && creates {
                     store.miss(question);
-                } else if is_whole && !is_none {
+                } else if is_whole {
                     store.keep(NATIVE, question, message, watch, changes);
                 }
             }
@@ -285,8 +275,4 @@ impl Scout {
             Query::FontOpened | Query::Ignored => {}
         }
     }
-}
-
-fn extension_question(name: &[u8]) -> Question {
-    Question([&[op::QUERY_EXTENSION_REQUEST], name].concat().into())
 }

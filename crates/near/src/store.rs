@@ -75,6 +75,13 @@ impl Store {
         if order == NATIVE {
             self.expected.remove(&question);
         }
+        if question.0[0] == op::QUERY_EXTENSION_REQUEST {
+            self.learn_extension(&question.0[1..], reply);
+        }
+        // A missing atom may be created at any time.
+        if question.0[0] == op::INTERN_ATOM_REQUEST && order.u32(reply, 8) == Some(0) {
+            return;
+        }
         let changes = watch.map(|watch| (watch, asked.0[watch as usize]));
         if changes.is_some_and(|(watch, changes)| self.changes[watch as usize] != changes) {
             return;

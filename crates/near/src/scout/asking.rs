@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 //! Sends the questions that a program is likely to ask, as soon as what they need is known.
 
-use super::{Deferred, Query, Scout, Source, Stage, extension_question};
+use super::{Deferred, Query, Scout, Source, Stage};
 use crate::bytes::{NATIVE, named_request, request, text_at};
 use crate::context::{close_font, next_state, open_font};
 use crate::opcodes::{HIDDEN, Watch, op};
 use crate::questions::Questions;
-use crate::store::Store;
+use crate::store::{Question, Store};
 use std::collections::HashMap;
 use xqos_wire::answerable::Class;
 use xqos_wire::x11::codes::FIRST_EXTENSION;
@@ -44,9 +44,11 @@ impl Scout {
         if HIDDEN.contains(&name) || !self.queried.insert(name.to_owned()) || store.opcodes.major(name).is_some() {
             return;
         }
-        store.expect(&extension_question(name.as_bytes()));
+        let question = Question([&[op::QUERY_EXTENSION_REQUEST], name.as_bytes()].concat().into());
+        store.expect(&question);
         let bytes = named_request(NATIVE, op::QUERY_EXTENSION_REQUEST, 0, name.as_bytes());
-        self.send(&bytes, Some(Query::Extension(name.as_bytes().to_vec())));
+        let query = Query::Question { question, watch: None, changes: store.changes(), creates: false };
+        self.send(&bytes, Some(query));
     }
 
     /// Asks questions that need no extension and, if it has not arrived, not the setup's reply. Defers the others.
@@ -121,7 +123,9 @@ impl Scout {
     /// extensions are selected before the first question that they concern. Waits until all extensions are known. Skips
     /// questions that a program asked in another state of the extension.
     pub(super) fn ask_extensions(&mut self, store: &mut Store) {
-        let is_waiting = self.pending.iter().any(|(_, query)| matches!(query, Query::Extension(_)));
+        let is_waiting = self.pending.iter().any(|(_, query)| {
+            matches!(query, Query::Question { question, .. } if question.0[0] == op::QUERY_EXTENSION_REQUEST)
+        });
         if is_waiting || !self.has_questions || !matches!(self.stage, Stage::Extensions | Stage::Watching) {
             return;
         }
