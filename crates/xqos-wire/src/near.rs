@@ -90,6 +90,15 @@ pub struct NearOptions {
     pub report: bool,
 }
 
+impl NearOptions {
+    /// The options as another `xqos near` takes them.
+    pub fn words(&self) -> impl Iterator<Item = &'static str> {
+        let NearOptions { relaxed, verify, report } = *self;
+        let options = [(relaxed, "--relaxed"), (verify, "--verify"), (report, "--report")];
+        options.into_iter().filter_map(|(is_wanted, option)| is_wanted.then_some(option))
+    }
+}
+
 /// A folder that is removed on drop, even if the connection of `xqos ssh` is lost.
 struct SessionFolder<'a>(&'a Path);
 

@@ -151,11 +151,9 @@ impl Arguments {
     }
 
     fn options(&self) -> Vec<&'static str> {
-        let NearOptions { relaxed, verify, report } = self.near;
-        let options = [(relaxed, "--relaxed"), (verify, "--verify"), (report, "--report")];
         // Print the final messages of xqos near only if the user asked for them.
-        let quiet = (!report && !verify, "--quiet");
-        options.into_iter().chain([quiet]).filter_map(|(is_wanted, option)| is_wanted.then_some(option)).collect()
+        let is_quiet = !self.near.report && !self.near.verify;
+        self.near.words().chain(is_quiet.then_some("--quiet")).collect()
     }
 }
 

@@ -83,12 +83,7 @@ fn find_or_start(arguments: &Arguments, name: &str) -> Result<ResidentProxy> {
         return Ok(proxy);
     }
     let mut command = Command::new(sys::own_path());
-    command.args(["near", "--serve", "--display", name]);
-    command.args(
-        [(arguments.near.relaxed, "--relaxed"), (arguments.near.verify, "--verify")]
-            .into_iter()
-            .filter_map(|it| it.0.then_some(it.1)),
-    );
+    command.args(["near", "--serve", "--display", name]).args(arguments.near.words());
     // The proxy outlives this process and must not receive the terminal's signals.
     command.process_group(0).stdin(Stdio::null()).stdout(Stdio::null()).current_dir("/");
     let log = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(folder.join("log"));
