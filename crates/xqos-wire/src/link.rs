@@ -144,12 +144,12 @@ impl Arguments {
                 return Ok(128 + signal);
             }
         }
-        let mut program = Program::of(&self.start_program(link, display, file)?);
+        let mut program = self.start_program(link, display, file)?;
         program.watch(None, signals, self.quiet)?;
         Ok(program.status())
     }
 
-    fn start_program(&self, link: &Link, display: Option<u16>, authority: Option<&Path>) -> Result<Child> {
+    fn start_program(&self, link: &Link, display: Option<u16>, authority: Option<&Path>) -> Result<Program> {
         let shell = || env::var_os("SHELL").filter(|shell| !shell.is_empty()).unwrap_or("/bin/sh".into());
         let (program, arguments) = match self.program.split_first() {
             Some((program, arguments)) => (program.clone(), arguments),
@@ -157,13 +157,8 @@ impl Arguments {
         };
         let mut command = Command::new(&program);
         command.args(arguments);
-        if let Some(number) = display {
-            command.env("DISPLAY", format!("{}:{number}", Side::Server.address()));
-            command.envs(authority.map(|file| ("XAUTHORITY", file)));
-        }
-        sys::unblock_signals_in(&mut command);
-        let child = link.command_in(Side::Client, &mut command).spawn();
-        child.with_context(|| format!("cannot start {}: check its name after --", program.to_string_lossy()))
+        command.envs(display.map(|number| ("DISPLAY", format!("{}:{number}", Side::Server.address()))));
+        Program::spawn(link.command_in(Side::Client, &mut command), authority)
     }
 
     fn print_totals(&self, [requests, replies]: &[LinkTotals; 2]) {

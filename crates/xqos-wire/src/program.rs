@@ -2,11 +2,11 @@
 //! Runs a program, and all processes that it starts, on a display of its own, and passes on signals.
 
 use anyhow::{Context, Result};
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::os::fd::AsRawFd;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus};
+use std::process::{Command, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -46,17 +46,17 @@ impl Program {
     }
 
     pub fn start(words: &[OsString], display: &str, authority: Option<&Path>) -> Result<Program> {
-        let (program, rest) = words.split_first().context("no program is given: add -- PROGRAM")?;
+        let (program, arguments) = words.split_first().context("no program is given: add -- PROGRAM")?;
         let mut command = Command::new(program);
-        command.args(rest).env("DISPLAY", display).envs(authority.map(|authority| ("XAUTHORITY", authority)));
-        sys::unblock_signals_in(&mut command);
-        let shown = OsStr::to_string_lossy(program);
-        let child = command.spawn().with_context(|| format!("cannot start {shown}: check its name after --"))?;
-        Ok(Program::of(&child))
+        Program::spawn(command.args(arguments).env("DISPLAY", display), authority)
     }
 
-    pub fn of(child: &Child) -> Program {
-        Program {
+    pub fn spawn(command: &mut Command, authority: Option<&Path>) -> Result<Program> {
+        sys::unblock_signals_in(command.envs(authority.map(|authority| ("XAUTHORITY", authority))));
+        let child = command.spawn().with_context(|| {
+            format!("cannot start {}: check its name after --", command.get_program().to_string_lossy())
+        })?;
+        Ok(Program {
             pid: child.id() as i32,
             status: None,
             ended: None,
@@ -64,7 +64,7 @@ impl Program {
             kill: None,
             reported: false,
             user_signal: Arc::default(),
-        }
+        })
     }
 
     /// Waits until the program and its connections have ended, or a signal asks to stop waiting.
