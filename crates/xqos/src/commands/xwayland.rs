@@ -13,7 +13,6 @@ use clap::{Args, Subcommand, ValueEnum};
 use files::Places;
 use std::fs;
 use std::path::Path;
-use weston::Removal;
 use xqos_cli::{module_file, output};
 use xqos_sys as sys;
 
@@ -153,16 +152,15 @@ fn install_file(path: &Path, text: &str, is_executable: bool, step: Step) -> Res
 }
 
 fn install_weston(places: &Places, step: Step) -> Result<()> {
-    let now = match fs::read_to_string(&places.weston) {
-        Ok(text) => Some(text),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
-        Err(error) => return Err(error).with_context(|| format!("cannot read {}", places.weston.display())),
+    let text = match fs::read_to_string(&places.weston) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+        read => read.with_context(|| format!("cannot read {}", places.weston.display()))?,
     };
-    if let Some(text) = weston::with_path(now.as_deref(), &places.wrapper.display().to_string()) {
+    if let Some(with_path) = weston::with_path(&text, &places.wrapper.display().to_string()) {
         let said = format!("set path in [xwayland] of {}", places.weston.display());
-        step(said, &|| files::write(&places.weston, &text, false))?;
+        step(said, &|| files::write(&places.weston, &with_path, false))?;
     }
-    if !now.is_some_and(|text| text.lines().any(|line| line.replace(' ', "").trim_end() == "xwayland=true")) {
+    if !text.lines().any(|line| line.replace(' ', "").trim_end() == "xwayland=true") {
         output::line("weston starts Xwayland only with xwayland=true in [core] of weston.ini")?;
     }
     Ok(())
@@ -175,19 +173,13 @@ fn remove() -> Result<()> {
         removed = true;
         output::line(&text)
     };
-    if let Ok(text) = fs::read_to_string(&places.weston) {
-        match weston::without_path(&text) {
-            Removal::NoBlock => {}
-            Removal::WholeFile => {
-                fs::remove_file(&places.weston)
-                    .with_context(|| format!("cannot remove {}", places.weston.display()))?;
-                say(format!("removed {}", places.weston.display()))?;
-            }
-            Removal::Text(before) => {
-                files::write(&places.weston, &before, false)?;
-                say(format!("removed the path of xqos from {}", places.weston.display()))?;
-            }
+    if let Some(before) = fs::read_to_string(&places.weston).ok().and_then(|text| weston::without_path(&text)) {
+        if before.is_empty() {
+            fs::remove_file(&places.weston).with_context(|| format!("cannot remove {}", places.weston.display()))?;
+        } else {
+            files::write(&places.weston, &before, false)?;
         }
+        say(format!("removed the path of xqos from {}", places.weston.display()))?;
     }
     for path in [&places.environment, &places.wrapper].into_iter().filter(|path| files::is_ours(path)) {
         fs::remove_file(path).with_context(|| format!("cannot remove {}", path.display()))?;

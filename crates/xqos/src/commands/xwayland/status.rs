@@ -2,7 +2,7 @@
 //! Reports what is installed for Xwayland, and which Xwayland processes run with xqos.
 
 use super::files::{self, Places};
-use super::weston::{self, Removal};
+use super::weston;
 use crate::host::has_module;
 use anyhow::Result;
 use serde::Serialize;
@@ -48,7 +48,7 @@ impl Status {
             environment: ours(&places.environment),
             wlroots: names("WLR_XWAYLAND="),
             path: names("PATH="),
-            weston: weston::without_path(&read(&places.weston)) != Removal::NoBlock,
+            weston: weston::without_path(&read(&places.weston)).is_some(),
             diverted: files::is_diverted(),
             running: xqos_sys::pids().into_iter().filter_map(running).collect(),
         })
