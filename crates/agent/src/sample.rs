@@ -11,13 +11,13 @@ mod server;
 
 use crate::field;
 pub use client::{CLIENT, Client};
-use departed::{ClientLists, DEPARTED};
+use departed::ClientLists;
+pub use departed::{DEPARTED, Departed};
 pub use sampler::Sampler;
 use serde::Serialize;
 pub use server::{LONGEST, Longest, SERVER, Server};
 use xqos_abi::{ClientEntry, ClientList, ServerInfo};
 use xqos_client::Control;
-pub use xqos_trace::show::Departed;
 
 /// Version of the JSON schema, increased when a field is removed or changes its meaning, but not when one is added.
 pub const VERSION: u32 = 1;

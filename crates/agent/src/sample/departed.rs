@@ -11,7 +11,20 @@ use crate::field::{Value, count, fields, table, time_of_ms};
 use serde_json::json;
 use std::collections::{HashMap, HashSet};
 use xqos_abi::ClientEntry;
-use xqos_trace::show::Departed;
+
+/// Departed clients of one user and program.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Departed {
+    /// The program's name; `None` if it is unknown, or if there are too many programs to distinguish.
+    pub program: Option<String>,
+    pub uid: Option<u32>,
+    pub clients: u32,
+    pub share: f64,
+    pub server_time_ms: f64,
+    pub requests: u64,
+    pub waited_ms: f64,
+    pub longest_wait_ms: f64,
+}
 
 /// Smaller shares are not shown in tables.
 const LEAST_SHARE: f64 = 0.0005;
@@ -72,7 +85,7 @@ pub fn name(departed: &Departed) -> String {
 }
 
 fields! {
-pub const DEPARTED of left: Departed;
+pub const DEPARTED of left: Departed as JSON;
 
 "program" elastic("CLIENTS THAT LEFT", 17, ""):
     "name of the program; null: all programs that are not listed separately" =>

@@ -11,7 +11,7 @@ pub fn cause(cause: &Cause, model: &Model, names: &Names) -> String {
 }
 
 /// A cause in words, with clients named by `name`.
-pub(super) fn cause_of(cause: &Cause, model: &Model, names: &Names, name: impl Fn(usize) -> String) -> String {
+pub fn cause_of(cause: &Cause, model: &Model, names: &Names, name: impl Fn(usize) -> String) -> String {
     match cause {
         Cause::Client { key, request: 0, .. } => format!("behind {}", name(*key)),
         Cause::Client { key, request, long: true } => {

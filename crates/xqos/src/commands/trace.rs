@@ -2,6 +2,7 @@
 //! `xqos trace`: records what happens inside the server, and shows, summarises and exports recordings.
 
 mod record;
+mod stats;
 mod wire;
 
 use anyhow::{Context, Result, bail};
@@ -11,16 +12,14 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use xqos_abi::trace::names;
-use xqos_agent::field::{Value, count, fields, table, time_of_ms};
 use xqos_cli::output::{self, NewFile};
 use xqos_cli::quantity::Micros;
-use xqos_cli::time::of_ms;
 use xqos_sys as sys;
 use xqos_trace::export::{csv, page, parquet, perfetto};
 use xqos_trace::file::Trace;
 use xqos_trace::model::Model;
 use xqos_trace::names::Names;
-use xqos_trace::show::{self, ClientStatistics, Filter, Statistics};
+use xqos_trace::show::{self, Filter};
 use xqos_trace::wire::Wire;
 
 /// Records what happens inside the server, and shows recordings
@@ -50,7 +49,7 @@ Examples:
 enum Command {
     Record(record::Arguments),
     Show(Show),
-    Stats(Stats),
+    Stats(stats::Arguments),
     Export(Export),
 }
 
@@ -116,139 +115,6 @@ impl Show {
 /// Ignores a reader that has closed the pipe.
 fn unless_closed(error: std::io::Error) -> Result<()> {
     if error.kind() == std::io::ErrorKind::BrokenPipe { Ok(()) } else { Err(error).context("cannot write the output") }
-}
-
-/// Summarises a trace: shares, response times, missed deadlines, the longest requests, and causes of delays
-#[derive(Args, Debug)]
-#[command(after_help = STATS_EXAMPLES)]
-struct Stats {
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
-    /// Print JSON instead of text
-    #[arg(long)]
-    json: bool,
-}
-
-const STATS_EXAMPLES: &str = "\
-Examples:
-  xqos trace stats desk.trace
-  xqos trace stats --json desk.trace | jq '.delays[0]'
-
-A burst begins when a client has work and ends when all of it is done; its
-length is the response time. Of that time, a client waits while it is not served
-itself: for slices of other clients, for the server's own work, or because the
-server has no processor. Only --kernel recordings tell the last two apart.
-
-JSON: seconds, policy, decisions, early_ends, lost_records; clients, an array of
-pid, name, client, summed (it has left, and departed includes it), share (of the
-trace's time), server_time_ms, reserved_time_ms, requests, slices, responses
-(count, mean_ms, p50_ms, p99_ms, worst_ms), waited_ms, longest_wait_ms,
-longest_request (null, or name, ms), depletions, misses, grabs, grabbed_ms,
-longest_grab_ms, inputs, exposes, cuts (times another client was served between
-two parts of its requests), finished (rests of cut requests that were executed
-early, for another client), without_processor_ms (with --kernel), kinds (name,
-count, ms, longest_ms, bytes; with level requests); departed, programs of which
-more than one client has left: an array of program (null if unknown), uid,
-clients (how many), share, server_time_ms, requests, waited_ms, longest_wait_ms;
-delays, an array of who, why, ms; other_delays_ms (the rest of the delays);
-worst, an array of at_s, who, waited_ms, text.";
-
-impl Stats {
-    fn perform(&self) -> Result<()> {
-        let (trace, names) = open(&self.file)?;
-        let mut model = Model::new();
-        for event in trace.events() {
-            model.take(&event);
-        }
-        let statistics = Statistics::of(&model, &names);
-        if self.json { output::json(&statistics) } else { output::print(&text(&statistics)) }
-    }
-}
-
-pub fn text(statistics: &Statistics) -> String {
-    let mut text = format!(
-        "{:.3} s, policy {}, {} decisions, {} slices ended early",
-        statistics.seconds,
-        statistics.policy.as_deref().unwrap_or("unknown"),
-        statistics.decisions,
-        statistics.early_ends
-    );
-    if statistics.lost_records > 0 {
-        text += &format!("; {} records are missing", statistics.lost_records);
-    }
-    let shown = |client: &&ClientStatistics| client.slices > 0 && !client.summed;
-    let clients: Vec<&ClientStatistics> = statistics.clients.iter().filter(shown).collect();
-    text += &format!("\n\n{}", table(COLUMNS, &clients).render(None));
-    text += &xqos_agent::sample::departed::text(&statistics.departed, None);
-    for client in statistics.clients.iter().filter(|client| client.without_processor_ms > 0.0) {
-        text += &format!("{} was ready but had no processor for {}\n", client.name, of_ms(client.without_processor_ms));
-    }
-    for client in statistics.clients.iter().filter(|client| client.grabs > 0) {
-        let times = if client.grabs == 1 { "once".to_owned() } else { format!("{} times", client.grabs) };
-        let (all, longest) = (of_ms(client.grabbed_ms), of_ms(client.longest_grab_ms));
-        text += &format!("{} held the server grab {times}, for {all} in all and {longest} at most\n", client.name);
-    }
-    if !statistics.delays.is_empty() {
-        text += "\nDelays, in total\n";
-        for delay in statistics.delays.iter().take(10) {
-            text += &format!("{:>10}  {}: {}\n", of_ms(delay.ms), delay.who, delay.why);
-        }
-        let others: f64 = statistics.delays.iter().skip(10).map(|delay| delay.ms).sum();
-        if others + statistics.other_delays_ms > 0.0 {
-            text += &format!("{:>10}  others\n", of_ms(others + statistics.other_delays_ms));
-        }
-    }
-    if !statistics.worst.is_empty() {
-        text += "\nThe longest waits\n";
-        for worst in statistics.worst.iter().take(10) {
-            text += &format!("  {}\n", worst.text);
-        }
-    }
-    text + &expensive(statistics)
-}
-
-fields! {
-/// The columns for a client in a trace.
-const COLUMNS of client: ClientStatistics;
-
-"name" elastic("CLIENT", 8, ""): "name of the client" => Value::Text(client.name.clone());
-"share" number("SHARE", 6, ""): "share of the trace's time" => Value::Share(client.share);
-"server_time_ms" number("TIME", 7, ""): "server time used" => time_of_ms(client.server_time_ms);
-"requests" number("REQUESTS", 8, ""): "requests served" => count(client.requests);
-"responses.count" number("BURSTS", 8, ""): "number of bursts" => count(client.responses.count);
-"responses.mean_ms" number("MEAN", 7, ""): "mean response time" => time_of_ms(client.responses.mean_ms);
-"responses.p50_ms" number("P50", 7, ""): "median response time" => time_of_ms(client.responses.p50_ms);
-"responses.p99_ms" number("P99", 7, ""): "99th percentile of the response time" => time_of_ms(client.responses.p99_ms);
-"responses.worst_ms" number("WORST", 7, ""): "longest response time" => time_of_ms(client.responses.worst_ms);
-"waited_ms" number("WAITED", 7, ""): "total time from arrival to dispatch" => time_of_ms(client.waited_ms);
-"misses" number("MISSED", 7, ""): "deadlines missed" => count(client.misses);
-"cuts" number("CUTS", 7, ""): "times another client was served between two parts of its requests" =>
-    count(client.cuts).if_any();
-"longest_request" elastic("LONGEST REQUEST", 8, ""): "its processor time and name" =>
-    Value::or_none(client.longest_request.as_ref(), |one| Value::Text(format!("{} {}", of_ms(one.ms), one.name)));
-}
-
-/// The kinds of requests that took the most time, if requests were timed.
-fn expensive(statistics: &Statistics) -> String {
-    let mut kinds: Vec<_> =
-        statistics.clients.iter().flat_map(|client| client.kinds.iter().map(move |kind| (client, kind))).collect();
-    kinds.sort_by(|a, b| b.1.ms.total_cmp(&a.1.ms));
-    if kinds.is_empty() {
-        return String::new();
-    }
-    let mut text = "\nThe most expensive kinds of requests\n".to_owned();
-    for (client, kind) in kinds.into_iter().take(10) {
-        let mean = of_ms(kind.ms / kind.count.max(1) as f64);
-        text += &format!(
-            "{:>10}  {} {}: {} requests, {mean} each, {} the longest\n",
-            of_ms(kind.ms),
-            client.name,
-            kind.name,
-            kind.count,
-            of_ms(kind.longest_ms)
-        );
-    }
-    text
 }
 
 /// Exports a trace as a page, or for Perfetto, CSV or Parquet
