@@ -27,6 +27,12 @@ pub fn has_module(pid: i32) -> bool {
     maps.lines().any(|line| MODULE_NAMES.iter().any(|name| line.ends_with(name)))
 }
 
+/// A word for a shell, quoted if necessary.
+pub fn shell_word(word: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:=+,@%".contains(&byte);
+    if word.bytes().all(is_plain) { word.to_owned() } else { shell_quoted(word) }
+}
+
 pub fn shell_quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
@@ -133,5 +139,11 @@ mod tests {
         assert_eq!(version(12_101_016), "21.1.16");
         assert_eq!(version(12_013_000), "1.20.13");
         assert_eq!(version(11_999_902), "1.19.99.902");
+    }
+
+    #[test]
+    fn a_command_line_can_be_pasted_into_a_shell() {
+        let words = ["Xvfb", ":77", "-screen", "0", "it's", "a b", "$x"].map(shell_word);
+        assert_eq!(words.join(" "), r"Xvfb :77 -screen 0 'it'\''s' 'a b' '$x'");
     }
 }

@@ -10,7 +10,7 @@ mod commands;
 mod connections;
 mod exports;
 mod family;
-mod groups;
+mod holder;
 mod host;
 mod kind;
 mod pick;

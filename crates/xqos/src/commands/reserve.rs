@@ -3,18 +3,14 @@
 
 mod watch;
 
-use crate::groups::{self, Groups};
-use crate::kind::{Amount, Kind, options};
+use crate::holder;
+use crate::kind::{Amount, Kind};
 use crate::selector::Selector;
 use anyhow::{Result, bail};
 use clap::Args;
-use xqos_abi::ClientEntry;
-use xqos_agent::client::{adopt_command, described, reservation_of, words};
 use xqos_agent::rules;
-use xqos_agent::session::{Account, Session};
+use xqos_agent::session::Session;
 use xqos_cli::output;
-use xqos_cli::quantity::Reservation;
-use xqos_core::ReservationKind;
 
 /// Reserves server time for a running program
 ///
@@ -103,120 +99,45 @@ impl Reserve {
             _ => {}
         }
         let (session, _) = Session::open_armed(display)?;
-        if let Some(name) = &self.group {
-            return self.for_groups(&session, name, wanted);
-        }
-        let clients = self.selector.as_ref().map_or(Ok(Vec::new()), |selector| selector.resolve(&session))?;
-        let Some(reservation) = wanted.fixed() else {
-            return watch::watch(&session, &clients, rules::auto_limit(), self.cpu.is_some());
-        };
-        for entry in clients {
-            session.reserve(&Account::of_client(&entry), reservation, self.kind.get())?;
-            output::line(&reserved(&entry, reservation, self.kind.get()))?;
+        let Some(reservation) = wanted.fixed() else { return self.watch(&session) };
+        for holder in holder::selected(&session, self.selector.as_ref(), self.group.as_deref())? {
+            output::line(&holder.reserve(&session, reservation, self.kind.get())?)?;
         }
         Ok(())
     }
 
-    fn for_groups(&self, session: &Session, name: &str, wanted: Amount) -> Result<()> {
-        let Some(reservation) = wanted.fixed() else {
+    fn watch(&self, session: &Session) -> Result<()> {
+        let Some(selector) = self.selector.as_ref().filter(|_| self.group.is_none()) else {
             bail!(
                 "auto measures one client at a time: select clients instead, or give the group a budget and a period"
             );
         };
-        output::line(&groups::named(session, name)?.reserve(session, reservation, self.kind.get())?)
+        watch::watch(session, &selector.resolve(session)?, rules::auto_limit(), self.cpu.is_some())
     }
 }
 
 impl Release {
     pub fn perform(&self, display: Option<&str>) -> Result<()> {
         let session = Session::open(display)?;
-        if let Some(name) = &self.group {
-            let released = groups::named(&session, name)?.release(&session)?;
-            let nothing = || format!("nothing to release: the group {name} has no reservation; see `xqos list`");
-            return output::line(&released.unwrap_or_else(nothing));
-        }
-        let groups = if self.all { groups::all(&session)? } else { Vec::new() };
-        let clients = match &self.selector {
-            Some(selector) if !self.all => selector.resolve(&session)?,
-            _ => {
-                let mut clients = session.others()?;
-                clients.retain(|entry| reservation_of(entry).is_some());
-                clients
-            }
+        let holders = match self.all {
+            true => holder::all(&session)?,
+            false => holder::selected(&session, self.selector.as_ref(), self.group.as_deref())?,
         };
-        if self.all && clients.is_empty() && !groups.iter().any(Groups::is_reserved) {
-            return output::line("no client has a reservation");
+        let mut is_any = false;
+        for holder in &holders {
+            if let Some(released) = holder.release(&session)? {
+                is_any = true;
+                output::line(&released)?;
+            }
         }
-        if !self.all && clients.iter().all(|entry| reservation_of(entry).is_none()) {
-            let names: Vec<_> = clients.iter().map(described).collect();
-            let names = names.join(" and ");
-            return output::line(&format!("nothing to release: {names} has no reservation; see `xqos list`"));
+        let names: Vec<String> = holders.iter().map(ToString::to_string).collect();
+        match (is_any, self.all) {
+            (true, _) => Ok(()),
+            (false, true) => output::line("no client has a reservation"),
+            (false, false) => output::line(&format!(
+                "nothing to release: {} has no reservation; see `xqos list`",
+                names.join(" and ")
+            )),
         }
-        for entry in clients {
-            let Some(previous) = reservation_of(&entry) else { continue };
-            session.control.release(entry.client).map_err(|error| session.explained(error, &entry))?;
-            output::line(&released(&entry, previous))?;
-        }
-        for groups in groups {
-            groups.release(&session)?.iter().try_for_each(|line| output::line(line))?;
-        }
-        Ok(())
-    }
-}
-
-/// Describes the change and how to undo it. Undoing restores the previous reservation.
-fn reserved(entry: &ClientEntry, reservation: Reservation, kind: ReservationKind) -> String {
-    let (was, undo) = match reservation_of(entry) {
-        Some((before, was)) => (format!(", was {before}{}", words(was)), set_again(entry, before, was)),
-        None => (String::new(), format!("xqos release --client {:#x}", entry.client)),
-    };
-    format!("reserved {reservation}{} for {}{was}; undo: {undo}", words(kind), described(entry))
-}
-
-fn released(entry: &ClientEntry, (before, kind): (Reservation, ReservationKind)) -> String {
-    format!("released {before}{} of {}; undo: {}", words(kind), described(entry), set_again(entry, before, kind))
-}
-
-pub(super) fn set_again(entry: &ClientEntry, reservation: Reservation, kind: ReservationKind) -> String {
-    if let Some(undo) = adopt_command(entry, &entry.reservation_origin, "reserve") {
-        return undo;
-    }
-    format!("xqos reserve --client {:#x} {}{}", entry.client, reservation.typed(), options(kind))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use xqos_abi::entry_flag;
-
-    fn mpv(flags: u32) -> ClientEntry {
-        ClientEntry {
-            client: 0x40_0000,
-            pid: 7,
-            name: "mpv".into(),
-            flags,
-            budget_us: 2000,
-            period_us: 8000,
-            ..Default::default()
-        }
-    }
-
-    #[test]
-    fn undo_restores_the_previous_reservation() {
-        let wanted = "3ms/10ms".parse().unwrap();
-        assert_eq!(
-            reserved(&mpv(0), wanted, ReservationKind::SoftPaper),
-            "reserved 3 ms / 10 ms soft=paper for mpv (pid 7, client 0x400000); undo: xqos release --client 0x400000"
-        );
-        assert_eq!(
-            reserved(&mpv(entry_flag::RESERVED | entry_flag::HARD), wanted, ReservationKind::Soft),
-            "reserved 3 ms / 10 ms for mpv (pid 7, client 0x400000), was 2 ms / 8 ms hard; \
-             undo: xqos reserve --client 0x400000 2ms/8ms --hard"
-        );
-        let before = reservation_of(&mpv(entry_flag::RESERVED)).unwrap();
-        assert_eq!(
-            released(&mpv(entry_flag::RESERVED), before),
-            "released 2 ms / 8 ms of mpv (pid 7, client 0x400000); undo: xqos reserve --client 0x400000 2ms/8ms"
-        );
     }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! `xqos rules adopt`: drops a client's manual settings, so that rules apply to it again.
 
-use crate::commands::reserve::set_again;
 use crate::commands::weight::command_for;
+use crate::holder::Holder;
 use crate::selector::Selector;
 use anyhow::Result;
 use clap::Args;
@@ -90,7 +90,7 @@ fn confirmation(entry: &ClientEntry, given: &[SettingKind]) -> String {
     let has = |kind| given.contains(&kind);
     if let Some((reservation, kind)) = reservation_of(entry).filter(|_| has(SettingKind::Reserve)) {
         was.push(format!("{reservation}{} reserved", words(kind)));
-        undo.push(set_again(entry, reservation, kind));
+        undo.push(Holder::of_client(entry.clone()).reserve_again((reservation, kind)));
     }
     for (kind, of_server, usual) in [
         (SettingKind::Weight, xqos_abi::SettingKind::Weight, "1"),
