@@ -3,16 +3,16 @@
 //!
 //! All facts go into one [`Report`], from which the text and the JSON are made.
 
-use crate::host::{Host, shell_quoted};
+use crate::commands::policy::Settings;
+use crate::host::{Host, HostProcess, shell_word};
 use crate::{exports, xorg_config};
 use anyhow::{Result, anyhow};
 use clap::Args;
-use serde::Serialize;
 use serde_json::json;
 use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
-use xqos_abi::{CutReport, ServerInfo};
+use xqos_abi::ServerInfo;
 use xqos_agent::admission;
 use xqos_agent::field::{Value, count, fields, json_help, part, time, time_of_us};
 use xqos_agent::session::{self, Session, display_name};
@@ -38,44 +38,74 @@ Examples:
 
 Exit status: 0 if xqos serves the server and is armed; 1 if the server runs
 without xqos, xqos has stepped aside, or the server cannot be reached; 2 for
-wrong usage.
-
-JSON: one object. display, reachable, error, vendor, release, program, pid and
-command of the server; xwayland; can_be_served (null: unknown from here) and
-missing_symbols; served; service (null if not served); advice (null: nothing to
-do). Unknown values are null.";
+wrong usage.";
 
 fn help() -> String {
-    format!("{EXAMPLES}\n\n{}", json_help("service", SERVICE))
+    let [report, service] = [json_help("JSON: one object", REPORT), json_help("service", SERVICE)];
+    format!("{EXAMPLES}\n\n{report}\n{service}")
 }
 
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default)]
 struct Report {
     display: String,
-    reachable: bool,
+    /// Why the server cannot be reached.
     error: Option<String>,
-    vendor: Option<String>,
-    release: Option<String>,
-    program: Option<String>,
-    pid: Option<i32>,
-    command: Vec<String>,
-    xwayland: bool,
-    can_be_served: Option<bool>,
-    missing_symbols: Vec<&'static str>,
-    served: bool,
+    /// `None` if the server cannot be reached.
+    host: Option<Host>,
     service: Option<Service>,
     advice: Option<String>,
 }
 
+fields! {
+const REPORT of report: Report as JSON;
+
+"display": "name of the server" => Value::Text(report.display.clone());
+"reachable": "true if it accepts clients" => Value::Flag(report.host.is_some());
+"error": "why it cannot be reached" => text(report.error.as_deref());
+"vendor": "vendor of the server" => text(report.host.as_ref().map(|host| host.vendor.as_str()));
+"release": "its release" => text(report.host.as_ref().map(|host| host.release.as_str()));
+"program": "its program; null if unknown" => text(report.program().as_deref());
+"pid": "its process; null on another machine" => Value::or_none(report.process(), |process| count(process.pid));
+"command": "its command line" =>
+    Value::Other(json!(report.process().map_or(&[][..], |process| process.command.as_slice())), String::new());
+"xwayland": "true for Xwayland" => Value::Flag(report.host.as_ref().is_some_and(|host| host.xwayland));
+"can_be_served": "null: unknown from here" => Value::or_none(report.can_be_served(), Value::Flag);
+"missing_symbols": "what xqos needs and the program does not export" =>
+    Value::Other(json!(report.missing_symbols()), String::new());
+"served": "true if xqos is in it" => Value::Flag(report.service.is_some());
+"service": "null if not served" => Value::Other(json!(report.service), String::new());
+"advice": "null: nothing to do" => text(report.advice.as_deref());
+}
+
+fn text(text: Option<&str>) -> Value {
+    Value::or_none(text.filter(|text| !text.is_empty()), |text| Value::Text(text.to_owned()))
+}
+
+impl Report {
+    fn process(&self) -> Option<&HostProcess> {
+        self.host.as_ref()?.process.as_ref()
+    }
+
+    fn program(&self) -> Option<String> {
+        self.process()?.program.as_ref().map(|path| path.display().to_string())
+    }
+
+    fn missing_symbols(&self) -> &[&'static str] {
+        self.process().and_then(|process| process.missing.as_deref()).unwrap_or_default()
+    }
+
+    /// A program that lacks symbols is served through libc; `None` if the program cannot be inspected.
+    fn can_be_served(&self) -> Option<bool> {
+        (self.service.is_some() || self.process()?.missing.is_some()).then_some(true)
+    }
+}
+
 /// Facts about a server that runs xqos.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Service {
-    info: ServerInfo,
-    through_libc: bool,
+    settings: Settings,
     version: String,
     grabs: Vec<String>,
-    limit_ppm: u32,
-    cut: CutReport,
     /// Release of the X server.
     release: String,
 }
@@ -84,29 +114,35 @@ fields! {
 const SERVICE of service: Service as JSON;
 
 "host": "dix: through the server's own functions; libc: through its calls of libc" =>
-    Value::Text(if service.through_libc { "libc" } else { "dix" }.to_owned());
-"clients": "connections" => count(service.info.clients);
-"clients_limit": "maximum; null if unknown" => count(service.info.clients_limit).when(service.info.clients_limit > 0);
+    Value::Text(if service.settings.through_libc { "libc" } else { "dix" }.to_owned());
+"clients": "connections" => count(service.info().clients);
+"clients_limit": "maximum; null if unknown" => count(service.info().clients_limit).when(service.info().clients_limit > 0);
 "grabs": "sentences: which client holds the server grab, the pointer or the keyboard; the latter two are unknown with \
     host libc" => Value::Other(json!(service.grabs), String::new());
-"armed": "false if xqos stepped aside" => Value::Flag(service.info.armed);
-"reason": "why xqos stepped aside" => Value::Text(service.info.reason.clone()).when(!service.info.reason.is_empty());
+"armed": "false if xqos stepped aside" => Value::Flag(service.info().armed);
+"reason": "why xqos stepped aside" => Value::Text(service.info().reason.clone()).when(!service.info().reason.is_empty());
 "version": "protocol version" => Value::Text(service.version.clone());
-"policy": "name of the policy" => Value::Text(service.info.policy.name().to_owned());
-"reservations": "number of reservations" => count(service.info.reservations);
-"admitted_utilization": "sum of all reservations" => part(service.info.admitted_utilization_ppm);
-"max_utilization": "configured maximum of that sum" => part(service.info.max_utilization_ppm);
-"utilization_limit": "the maximum in effect, which `xqos server --cpu` may lower" => part(service.limit_ppm);
-"blocking_observed_ms": "longest in the last 30 to 60 s" => time_of_us(service.info.blocking_observed_us);
+"policy": "name of the policy" => Value::Text(service.info().policy.name().to_owned());
+"reservations": "number of reservations" => count(service.info().reservations);
+"admitted_utilization": "sum of all reservations" => part(service.info().admitted_utilization_ppm);
+"max_utilization": "configured maximum of that sum" => part(service.info().max_utilization_ppm);
+"utilization_limit": "the maximum in effect, which `xqos server --cpu` may lower" => part(service.settings.limit_ppm());
+"blocking_observed_ms": "longest in the last 30 to 60 s" => time_of_us(service.info().blocking_observed_us);
 "blocking_configured_ms": "null if the observed value is used" =>
-    time_of_us(service.info.blocking_configured_us).when(service.info.blocking_configured_us != 0);
+    time_of_us(service.info().blocking_configured_us).when(service.info().blocking_configured_us != 0);
 "can_cut": "true if long requests of this server can be cut (`xqos policy --cut`)" =>
-    Value::Flag(service.cut.is_possible);
-"uptime_ms": "time since xqos started" => time(service.info.uptime_ns);
-"busy_ms": "server time spent on clients" => time(service.info.busy_ns);
-"decisions": "decisions of the scheduler" => count(service.info.decisions);
-"early_ends": "slices that were ended early for another client" => count(service.info.early_ends);
-"memory_bytes": "memory that xqos uses in the server" => count(service.info.memory_bytes);
+    Value::Flag(service.settings.cut.is_possible);
+"uptime_ms": "time since xqos started" => time(service.info().uptime_ns);
+"busy_ms": "server time spent on clients" => time(service.info().busy_ns);
+"decisions": "decisions of the scheduler" => count(service.info().decisions);
+"early_ends": "slices that were ended early for another client" => count(service.info().early_ends);
+"memory_bytes": "memory that xqos uses in the server" => count(service.info().memory_bytes);
+}
+
+impl Service {
+    fn info(&self) -> &ServerInfo {
+        &self.settings.info
+    }
 }
 
 impl Arguments {
@@ -121,7 +157,7 @@ impl Arguments {
         } else {
             output::print(&words(&report))?;
         }
-        let armed = report.service.as_ref().is_some_and(|service| service.info.armed);
+        let armed = report.service.as_ref().is_some_and(|service| service.info().armed);
         Ok(if armed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 }
@@ -130,33 +166,16 @@ fn examine(display: Option<&str>) -> Result<Report> {
     let name = display_name(display)?;
     let (host, service) = match Control::open(Some(&name))? {
         Some(control) => {
-            let info = control.server_info()?;
-            let pid = i32::try_from(info.server_pid).ok();
+            let settings = Settings::of(&control)?;
+            let pid = i32::try_from(settings.info.server_pid).ok();
             let host = Host::look(control.connection().ok(), pid);
-            let service = service(info, &Session { control, display: name.clone() }, &host)?;
+            let service = service(settings, &Session { control, display: name.clone() }, &host)?;
             (host, Some(service))
         }
         None => (Host::look(Some(&xqos_client::connect(Some(&name))?.0), None), None),
     };
-    let mut report = Report {
-        display: name,
-        reachable: true,
-        vendor: Some(host.vendor.clone()).filter(|vendor| !vendor.is_empty()),
-        release: Some(host.release.clone()).filter(|release| !release.is_empty()),
-        xwayland: host.xwayland,
-        served: service.is_some(),
-        can_be_served: can_be_served(&host, service.is_some()),
-        ..Report::default()
-    };
-    report.advice = advice(&host, service.as_ref(), &report);
-    if let Some(process) = host.process {
-        report.program = process.program.map(|path| path.display().to_string());
-        report.pid = Some(process.pid);
-        report.command = process.command;
-        report.missing_symbols = process.missing.unwrap_or_default();
-    }
-    report.service = service;
-    Ok(report)
+    let advice = advice(&host, service.as_ref());
+    Ok(Report { display: name, error: None, host: Some(host), service, advice })
 }
 
 fn unreachable_server(display: Option<&str>, error: &anyhow::Error) -> Report {
@@ -176,30 +195,17 @@ fn wayland_without_x() -> Option<&'static str> {
     )
 }
 
-fn service(info: ServerInfo, session: &Session, host: &Host) -> Result<Service> {
-    let version = session.control.version();
-    let control = Some(&session.control).filter(|_| info.armed);
-    let bound = control.and_then(|control| control.processor().ok());
-    let cut = control.and_then(|control| control.cut().ok()).unwrap_or_default();
-    let limit_ppm = bound.map_or(info.max_utilization_ppm, |processor| processor.limit_ppm);
+fn service(mut settings: Settings, session: &Session, host: &Host) -> Result<Service> {
     let exports_nothing = || host.process.as_ref()?.missing.as_ref().map(|missing| !missing.is_empty());
-    let through_libc = session.control.is_served_through_libc().or_else(exports_nothing).unwrap_or(false);
+    settings.through_libc = session.control.is_served_through_libc().or_else(exports_nothing).unwrap_or(false);
+    let version = session.control.version();
     let version = format!("{}.{}", version.major, version.minor);
-    let (grabs, release) = (session.grabs()?, host.release.clone());
-    Ok(Service { info, through_libc, version, grabs, limit_ppm, cut, release })
+    Ok(Service { settings, version, grabs: session.grabs()?, release: host.release.clone() })
 }
 
-fn can_be_served(host: &Host, served: bool) -> Option<bool> {
-    if served {
-        return Some(true);
-    }
-    // A server program that lacks symbols is served through libc.
-    host.process.as_ref()?.missing.as_ref().map(|_| true)
-}
-
-fn advice(host: &Host, service: Option<&Service>, report: &Report) -> Option<String> {
+fn advice(host: &Host, service: Option<&Service>) -> Option<String> {
     match service {
-        Some(service) if service.info.armed => return None,
+        Some(service) if service.info().armed => return None,
         Some(_) => return Some("start the server again; its log has the details".to_owned()),
         None => {}
     }
@@ -216,10 +222,13 @@ fn advice(host: &Host, service: Option<&Service>, report: &Report) -> Option<Str
                 .into(),
         );
     }
-    Some(match report.can_be_served {
-        None | Some(false) => format!("process {} cannot be inspected by this user: run this as root", process.pid),
-        Some(true) if host.name() == "Xorg" => xorg_advice(&process.command),
-        Some(true) => format!("stop this server and start it with: xqos server -- {}", shell_words(&process.command)),
+    Some(match process.missing {
+        None => format!("process {} cannot be inspected by this user: run this as root", process.pid),
+        Some(_) if host.name() == "Xorg" => xorg_advice(&process.command),
+        Some(_) => {
+            let command: Vec<String> = process.command.iter().map(|word| shell_word(word)).collect();
+            format!("stop this server and start it with: xqos server -- {}", command.join(" "))
+        }
     })
 }
 
@@ -250,63 +259,49 @@ fn loaded_by(file: &Path) -> String {
     load.map_or_else(|| "xqos".to_owned(), |path| path.trim().trim_matches('"').to_owned())
 }
 
-/// Quotes a command line for a shell.
-fn shell_words(words: &[String]) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:=+,@%".contains(&byte);
-    let quoted = words.iter().map(|word| match word.bytes().all(plain) {
-        true => word.clone(),
-        false => shell_quoted(word),
-    });
-    quoted.collect::<Vec<_>>().join(" ")
-}
-
 fn words(report: &Report) -> String {
     let mut lines = vec![("X server", server_words(report))];
     match &report.service {
         None => {
             lines.extend([("served", "no: it runs without xqos".to_owned()), ("can be served", can_be_words(report))]);
-            if let Some(pid) = report.pid {
+            if let Some(HostProcess { pid, .. }) = report.process() {
                 lines.push((
                     "clients",
                     format!("run `sudo xqos top --attach {pid}`, which needs nothing in the server"),
                 ));
             }
         }
-        Some(service) if !service.info.armed => {
-            let reason = Some(service.info.reason.as_str()).filter(|reason| !reason.is_empty());
+        Some(service) if !service.info().armed => {
+            let reason = Some(service.info().reason.as_str()).filter(|reason| !reason.is_empty());
             let reason = reason.unwrap_or("no reason is known");
             lines.push(("served", format!("no: xqos has stepped aside: {reason}")));
         }
-        Some(service) => lines.extend(service_words(service, &report.missing_symbols)),
+        Some(service) => lines.extend(service_words(service, report.missing_symbols())),
     }
     lines.extend(report.advice.iter().map(|advice| ("next step", advice.clone())));
     lines.into_iter().fold(String::new(), |all, (title, text)| all + &format!("{title:<14}{text}\n"))
 }
 
 fn server_words(report: &Report) -> String {
-    let known = |text: &Option<String>| text.clone().unwrap_or_default();
-    let program = report.program.as_ref().map(|program| format!(", {program}")).unwrap_or_default();
-    let pid = report.pid.map(|pid| format!(", pid {pid}")).unwrap_or_default();
-    let named = format!(", {} {}", known(&report.vendor), known(&report.release));
+    let (vendor, release) = report.host.as_ref().map_or(("", ""), |host| (host.vendor.as_str(), host.release.as_str()));
+    let named = format!(", {vendor} {release}");
     let named = named.trim_end_matches([' ', ',']);
+    let program = report.program().map(|program| format!(", {program}")).unwrap_or_default();
+    let pid = report.process().map(|process| format!(", pid {}", process.pid)).unwrap_or_default();
     format!("{}{named}{program}{pid}", report.display)
 }
 
 fn can_be_words(report: &Report) -> String {
-    match report.can_be_served {
-        None => "unknown: this user cannot inspect the program".to_owned(),
-        Some(_) if report.missing_symbols.is_empty() => format!("yes: it {}", exports::verdict(&[])),
-        Some(_) => format!("yes, through libc: it {}", exports::verdict(&report.missing_symbols)),
+    match (report.can_be_served(), report.missing_symbols()) {
+        (None, _) => "unknown: this user cannot inspect the program".to_owned(),
+        (Some(_), []) => format!("yes: it {}", exports::verdict(&[])),
+        (Some(_), missing) => format!("yes, through libc: it {}", exports::verdict(missing)),
     }
 }
 
 fn service_words(service: &Service, missing: &[&str]) -> Vec<(&'static str, String)> {
-    let Service { info, version, limit_ppm, .. } = service;
-    let observed = Micros(info.blocking_observed_us);
-    let blocking = match info.blocking_configured_us {
-        0 => format!("{observed} observed in the last minute"),
-        us => format!("{} assumed (`xqos policy --blocking`), {observed} observed in the last minute", Micros(us)),
-    };
+    let Service { settings, version, .. } = service;
+    let (info, limit_ppm) = (service.info(), settings.limit_ppm());
     let busy = 100.0 * info.busy_ns as f64 / info.uptime_ns.max(1) as f64;
     let mut clients = match info.clients_limit {
         0 => info.clients.to_string(),
@@ -315,31 +310,31 @@ fn service_words(service: &Service, missing: &[&str]) -> Vec<(&'static str, Stri
     if let Some(why) = session::full(info.clients, info.clients_limit) {
         clients += &format!(": {why} (`xqos list` names them)");
     }
-    let by_processor = match *limit_ppm < info.max_utilization_ppm {
+    let by_processor = match limit_ppm < info.max_utilization_ppm {
         true => ", limited by the server's processor time (server --cpu)",
         false => "",
     };
     let plural = if info.reservations == 1 { "" } else { "s" };
     let mut lines = vec![
         ("served", format!("yes: XQOS {version}, policy {}", info.policy.name())),
-        ("through", host_words(service.through_libc, missing)),
+        ("through", host_words(settings.through_libc, missing)),
         ("clients", clients),
         (
             "reserved",
             format!(
                 "{} of at most {}{by_processor}, in {} reservation{plural}",
                 admission::ratio(info.admitted_utilization_ppm, 2),
-                admission::ratio(*limit_ppm, 2),
+                admission::ratio(limit_ppm, 2),
                 info.reservations
             ),
         ),
-        ("blocking time", blocking),
+        ("blocking time", settings.blocking()),
         ("server time", format!("{:.1} s for clients, {busy:.1} % of its time", info.busy_ns as f64 / 1e9)),
         ("decisions", format!("{}, {} slices ended early for another client", info.decisions, info.early_ends)),
         ("long requests", cut_words(service)),
     ];
     lines.extend(service.grabs.iter().map(|held| ("grab", held.clone())));
-    if service.through_libc {
+    if settings.through_libc {
         lines.push(("not visible", "pointer and keyboard grabs, which libc does not show".to_owned()));
     }
     lines
@@ -347,7 +342,7 @@ fn service_words(service: &Service, missing: &[&str]) -> Vec<(&'static str, Stri
 
 /// Describes after what time long requests are cut, or why they cannot be cut.
 fn cut_words(service: &Service) -> String {
-    let Service { cut, through_libc, release, .. } = service;
+    let Service { settings: Settings { cut, through_libc, .. }, release, .. } = service;
     match cut.part_us {
         0 if cut.is_possible => "not cut, which is switched off: `xqos policy --cut on`".to_owned(),
         us if cut.is_possible => format!("cut after {}, to serve other clients (`xqos policy --cut`)", Micros(us)),
@@ -374,13 +369,7 @@ fn host_words(through_libc: bool, missing: &[&str]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::HostProcess;
-
-    #[test]
-    fn a_command_line_can_be_pasted_into_a_shell() {
-        let words = ["Xvfb", ":77", "-screen", "0", "it's", "a b", "$x"].map(str::to_owned);
-        assert_eq!(shell_words(&words), r"Xvfb :77 -screen 0 'it'\''s' 'a b' '$x'");
-    }
+    use xqos_abi::CutReport;
 
     fn host(program: &str, missing: Option<Vec<&'static str>>, module_loaded: bool) -> Host {
         let process = HostProcess {
@@ -399,8 +388,7 @@ mod tests {
     }
 
     fn advised(host: &Host) -> String {
-        let report = Report { can_be_served: can_be_served(host, false), ..Report::default() };
-        advice(host, None, &report).expect("a server without xqos needs advice")
+        advice(host, None).expect("a server without xqos needs advice")
     }
 
     #[test]
@@ -421,15 +409,10 @@ mod tests {
     #[test]
     fn it_says_whether_long_requests_are_cut_and_why_not() {
         let words = |is_possible, part_us, through_libc, release: &str| {
-            cut_words(&Service {
-                info: ServerInfo::default(),
-                through_libc,
-                version: String::new(),
-                grabs: Vec::new(),
-                limit_ppm: 0,
-                cut: CutReport { is_possible, part_us, ..CutReport::default() },
-                release: release.to_owned(),
-            })
+            let cut = CutReport { is_possible, part_us, ..CutReport::default() };
+            let mut settings = Settings::default();
+            (settings.through_libc, settings.cut) = (through_libc, cut);
+            cut_words(&Service { settings, release: release.to_owned(), ..Service::default() })
         };
         assert!(words(true, 250, false, "21.1.7").starts_with("cut after 0.25 ms"));
         assert!(words(true, 0, false, "21.1.7").contains("switched off"));
@@ -441,7 +424,7 @@ mod tests {
 
     #[test]
     fn missing_symbols_and_an_unreadable_program_are_different_answers() {
-        let report = Report { can_be_served: Some(true), missing_symbols: vec!["clients"], ..Report::default() };
+        let report = Report { host: Some(host("Xvfb", Some(vec!["clients"]), false)), ..Report::default() };
         assert!(can_be_words(&report).starts_with("yes, through libc: it does not export clients"));
         assert!(host_words(true, &["clients"]).contains("does not export clients"));
         assert!(can_be_words(&Report::default()).starts_with("unknown"));

@@ -259,14 +259,14 @@ fn explain(error: Error, max_utilization: Option<Share>, before: &ServerInfo) ->
 
 /// The current settings.
 #[derive(Debug, Default)]
-struct Settings {
-    info: ServerInfo,
+pub struct Settings {
+    pub info: ServerInfo,
     processor: ProcessorReport,
     pacing: PacingReport,
     desktop: DesktopReport,
     groups: GroupsReport,
-    cut: CutReport,
-    through_libc: bool,
+    pub cut: CutReport,
+    pub through_libc: bool,
 }
 
 fields! {
@@ -314,7 +314,7 @@ fn or_null(value: u32, unit: f64, text: String) -> Value {
 const DEFAULT_FLOOR_US: u32 = 50_000;
 
 impl Settings {
-    fn of(control: &Control) -> Result<Settings> {
+    pub fn of(control: &Control) -> Result<Settings> {
         let info = control.server_info()?;
         if !info.armed {
             return Ok(Settings { info, ..Settings::default() });
@@ -326,7 +326,7 @@ impl Settings {
     }
 
     /// The utilization limit that the admission test uses.
-    fn limit_ppm(&self) -> u32 {
+    pub fn limit_ppm(&self) -> u32 {
         if self.info.armed { self.processor.limit_ppm } else { self.info.max_utilization_ppm }
     }
 
@@ -349,7 +349,7 @@ impl Settings {
         format!("{utilization}{bound}, {admitted} of it reserved")
     }
 
-    fn blocking(&self) -> String {
+    pub fn blocking(&self) -> String {
         let observed = Micros(self.info.blocking_observed_us);
         match self.info.blocking_configured_us {
             0 => format!("observed, {observed} in the last minute"),
