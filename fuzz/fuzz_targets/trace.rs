@@ -44,10 +44,9 @@ fn take(events: &[Event]) {
         check.take(event);
         show::line(event, &model, &names);
     }
-    show::Statistics::of(&model, &names);
     let each = || events.iter().copied();
     csv::write(each(), &names, &mut Vec::new()).unwrap();
-    perfetto::write(each(), &names, &mut Vec::new()).unwrap();
-    page::render(&Header::default(), each(), &names).unwrap();
+    perfetto::write(each(), &names, &Wire::default(), &mut Vec::new()).unwrap();
+    page::render(&Header::default(), each(), &names, Wire::default()).unwrap();
     Workload::of_events(each());
 }

@@ -19,7 +19,7 @@ use blame::{Grab, Slice};
 pub use client::{Budget, Burst, Cause, Client, Figures, Identity, Kind};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use threads::Threads;
-pub use threads::{DEFAULT_PRIORITY, Owner, text};
+pub use threads::{DEFAULT_PRIORITY, Owner, Run, Running, text};
 use xqos_abi::snapshot::Collector;
 use xqos_abi::trace::{Entry, Event};
 use xqos_core::{ClientId, Fact, Holder, Mode, PolicyKind, Scheduler, Service, Time};

@@ -5,10 +5,11 @@
 //! difference between that clock and its own, so both must be from the same machine. A connection of the capture is a
 //! client of the trace if the server gave both the same resource base.
 
+use crate::indices::Indices;
 use crate::model::Model;
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::io::BufRead;
 use xqos_core::Time;
 
@@ -66,8 +67,8 @@ struct Fields {
 impl Wire {
     /// Reads the lines. `realtime_offset_ns` is that of the trace's header.
     pub fn read(lines: impl BufRead, realtime_offset_ns: i64) -> Result<Wire> {
-        let (mut wire, mut index) = (BTreeMap::<u32, Connection>::new(), HashMap::<String, u32>::new());
-        let (mut names, mut start_ns) = (Vec::new(), None);
+        let (mut wire, mut names) = (BTreeMap::<u32, Connection>::new(), Indices::default());
+        let mut start_ns = None;
         for text in lines.lines() {
             let text = text.context("cannot read the messages")?;
             let line: Line = serde_json::from_str(&text).with_context(|| format!("cannot read the message {text}"))?;
@@ -87,17 +88,14 @@ impl Wire {
                 "setup-reply" => connection.accepted = line.fields.and_then(|fields| Some((fields.base()?, at))),
                 "request" | "reply" | "event" | "error" => {
                     let shown = if line.kind == "error" { format!("error {name}") } else { name };
-                    let name = *index.entry(shown).or_insert_with_key(|shown| {
-                        names.push(shown.clone());
-                        names.len() as u32 - 1
-                    });
+                    let name = names.index(shown);
                     let (is_request, bytes) = (line.kind == "request", line.length);
                     connection.messages.push(Message { at, is_request, sequence: line.sequence, bytes, name });
                 }
                 _ => {}
             }
         }
-        Ok(Wire { connections: wire.into_values().collect(), names })
+        Ok(Wire { connections: wire.into_values().collect(), names: names.all })
     }
 
     /// For each connection, the key of the trace's client, if the trace has it.

@@ -9,6 +9,7 @@ use xqos_core::{ClientId, Fact, Reservation, ReservationKind, Service, Time};
 use xqos_trace::export::page;
 use xqos_trace::file::Header;
 use xqos_trace::names::Names;
+use xqos_trace::wire::Wire;
 
 const MS: u64 = 1_000_000;
 
@@ -49,7 +50,7 @@ const SCRIPT: &str = "
 
 #[test]
 fn chromium_draws_the_accounting_of_an_overrun_and_the_original_rule() {
-    let page = page::render(&Header::default(), events().into_iter(), &Names::default()).unwrap();
+    let page = page::render(&Header::default(), events().into_iter(), &Names::default(), Wire::default()).unwrap();
     let Some(seen) = chromium::run_script(page.as_bytes(), SCRIPT) else {
         return xqos_skip::left_out("Chromium is not installed");
     };

@@ -9,6 +9,7 @@ use xqos_core::{ClientId, Fact, Mode, Service, Time};
 use xqos_trace::export::page;
 use xqos_trace::file::Header;
 use xqos_trace::names::Names;
+use xqos_trace::wire::Wire;
 
 const US: u64 = 1_000;
 const CLIENTS: u16 = 10;
@@ -110,7 +111,7 @@ const SCRIPT: &str = "
 fn chromium_shows_and_operates_a_page_of_a_million_records() {
     let events = events();
     assert!(events.len() > RECORDS - 10);
-    let page = page::render(&Header::default(), events.into_iter(), &Names::default()).unwrap();
+    let page = page::render(&Header::default(), events.into_iter(), &Names::default(), Wire::default()).unwrap();
     let Some(seen) = chromium::run_script(page.as_bytes(), SCRIPT) else {
         return xqos_skip::left_out("Chromium is not installed");
     };

@@ -70,7 +70,7 @@ fn events() -> Vec<Event> {
 #[test]
 fn perfettos_schema_reads_tracks_slices_and_counters() {
     let mut bytes = Vec::new();
-    perfetto::write(events().into_iter(), &Names::default(), &mut bytes).unwrap();
+    perfetto::write(events().into_iter(), &Names::default(), &Wire::default(), &mut bytes).unwrap();
     let trace = Trace::decode(bytes.as_slice()).expect("the schema reads it");
     let (mut tracks, mut open): (BTreeMap<u64, String>, BTreeMap<u64, u64>) = Default::default();
     let (mut slices, mut counters, mut instants) = (Vec::new(), BTreeSet::new(), BTreeMap::new());
@@ -153,7 +153,7 @@ fn messages_on_the_wire_are_instants_below_their_client() {
         Connection { name: "connection 2".to_owned(), messages: vec![message(17, true)], ..Connection::default() };
     let wire = Wire { connections: vec![known, unknown], names: vec!["InternAtom".to_owned()] };
     let mut bytes = Vec::new();
-    perfetto::write_with(events().into_iter(), &Names::default(), &wire, &mut bytes).unwrap();
+    perfetto::write(events().into_iter(), &Names::default(), &wire, &mut bytes).unwrap();
     let trace = Trace::decode(bytes.as_slice()).expect("the schema reads it");
     let (mut tracks, mut instants) = (BTreeMap::new(), Vec::new());
     for packet in &trace.packet {

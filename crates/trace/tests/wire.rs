@@ -81,7 +81,7 @@ const SCRIPT: &str = "
 
 #[test]
 fn chromium_shows_a_million_messages_with_the_slices_that_executed_them() {
-    let page = page::render_with(&Header::default(), events().into_iter(), &Names::default(), wire()).unwrap();
+    let page = page::render(&Header::default(), events().into_iter(), &Names::default(), wire()).unwrap();
     let Some(seen) = chromium::run_script(page.as_bytes(), SCRIPT) else {
         return xqos_skip::left_out("Chromium is not installed");
     };

@@ -13,6 +13,7 @@ mod web;
 mod wire;
 
 use crate::file::Header;
+use crate::indices::Indices;
 use crate::model::Model;
 use crate::names::Names;
 use crate::wire::Wire;
@@ -97,28 +98,16 @@ struct PageWorst {
     text: String,
 }
 
-pub fn render(header: &Header, events: impl Iterator<Item = Event>, names: &Names) -> serde_json::Result<String> {
-    render_with(header, events, names, Wire::default())
-}
-
-/// Renders a page that also shows messages on the wire.
-pub fn render_with(
+/// Renders a page, which also shows the messages of a capture if there is one.
+pub fn render(
     header: &Header,
     events: impl Iterator<Item = Event>,
     names: &Names,
     wire: Wire,
 ) -> serde_json::Result<String> {
-    let mut lanes = Lanes {
-        model: Model::new(),
-        names,
-        lanes: BTreeMap::new(),
-        processors: Processors::default(),
-        texts: Vec::new(),
-        text_of: BTreeMap::new(),
-        grab: None,
-    };
+    let mut lanes = Lanes::default();
     events.for_each(|event| lanes.take(&event));
-    let json = web::json(&lanes.page(header, wire))?;
+    let json = web::json(&lanes.page(header, names, wire))?;
     let style = [web::STYLE, include_str!("page/page.css")].concat();
     let script = [
         web::SCRIPT,
@@ -134,19 +123,17 @@ pub fn render_with(
 }
 
 /// The lanes of all clients read so far.
-struct Lanes<'a> {
+#[derive(Default)]
+struct Lanes {
     model: Model,
-    names: &'a Names,
     lanes: BTreeMap<usize, Lane>,
     processors: Processors,
-    /// Distinct names of requests, and the index of each request's name.
-    texts: Vec<String>,
-    text_of: BTreeMap<u32, u32>,
+    requests: Indices<u32>,
     /// The holder of the server grab, and when the grab started.
     grab: Option<(usize, Time)>,
 }
 
-impl Lanes<'_> {
+impl Lanes {
     fn take(&mut self, event: &Event) {
         let burst = self.model.take(event);
         let Some(began) = self.model.began else { return };
@@ -164,13 +151,9 @@ impl Lanes<'_> {
         let lane = self.lanes.entry(key).or_default();
         match event.what {
             Entry::Fact(Fact::Served(Service { start, requests, last_request, .. })) => {
-                let name = *self.text_of.entry(last_request).or_insert_with(|| {
-                    self.texts.push(self.names.of(last_request));
-                    self.texts.len() as u32 - 1
-                });
                 lane.slices[0].push(since(start.min(event.at)));
                 lane.slices[1].push(since(event.at));
-                lane.slice_names.push_integer(name);
+                lane.slice_names.push_integer(self.requests.index(last_request));
                 lane.slice_requests.push_integer(requests);
             }
             Entry::Budget { left_ns, deadline, .. } => {
@@ -198,11 +181,11 @@ impl Lanes<'_> {
         self.grab = holder.and_then(|id| self.model.key(id)).map(|key| (key, at));
     }
 
-    fn page(mut self, header: &Header, wire: Wire) -> Page {
+    fn page(mut self, header: &Header, names: &Names, wire: Wire) -> Page {
         if let Some(began) = self.model.began {
             self.grab(None, self.model.now, began);
         }
-        let Lanes { model, names, mut lanes, processors, texts, .. } = self;
+        let Lanes { model, mut lanes, processors, requests, .. } = self;
         let since = |at: Time| model.began.map_or(0.0, |began| (i128::from(at.0) - i128::from(began.0)) as f64);
         let (of_clients, of_others) = wire::lanes(&wire, &model, since);
         of_clients.into_iter().for_each(|(key, messages)| lanes.entry(key).or_default().wire = Some(messages));
@@ -225,8 +208,8 @@ impl Lanes<'_> {
             level: header.level.clone(),
             span_ns: model.span_ns() as f64,
             lost: model.lost,
-            kernel: processors.finish(&model, model.span_ns() as f64, since),
-            names: texts,
+            kernel: processors.finish(&model, since),
+            names: requests.all.iter().map(|&request| names.of(request)).collect(),
             messages: wire.names,
             worst: worst.collect(),
             lanes: lanes.into_values().chain(of_others).collect(),
@@ -253,7 +236,7 @@ mod tests {
             })),
         ];
         let events = events.into_iter().enumerate().map(|(at, what)| Event { at: Time(at as u64 * 1000), what });
-        let page = render(&Header::default(), events, &Names::default()).unwrap();
+        let page = render(&Header::default(), events, &Names::default(), Wire::default()).unwrap();
         assert!(!page.contains(DATA_MARK) && page.contains("\\u003c/script>"), "the data is in it, and harmless");
         for elsewhere in ["http://", "https://", "src=", "@import", "url("] {
             assert!(!page.contains(elsewhere), "{elsewhere}");

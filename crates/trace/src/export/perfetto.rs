@@ -9,7 +9,7 @@
 //! hide everything else.
 
 use crate::file::write_varint;
-use crate::model::{Budget, Model};
+use crate::model::{Budget, Model, Run, Running};
 use crate::names::Names;
 use crate::show::cause;
 use crate::wire::Wire;
@@ -107,12 +107,8 @@ fn wire_uuid(at: usize) -> u64 {
     (1 << 41) + at as u64
 }
 
-pub fn write(events: impl Iterator<Item = Event>, names: &Names, out: &mut impl Write) -> io::Result<()> {
-    write_with(events, names, &Wire::default(), out)
-}
-
-/// Also writes messages on the wire.
-pub fn write_with(
+/// Writes a trace, and the messages of a capture if there is one.
+pub fn write(
     events: impl Iterator<Item = Event>,
     names: &Names,
     wire: &Wire,
@@ -125,7 +121,7 @@ pub fn write_with(
         described: BTreeMap::new(),
         grab: None,
         processors: BTreeSet::new(),
-        running: BTreeMap::new(),
+        running: Running::default(),
         now: Time(0),
         first: true,
     };
@@ -142,11 +138,11 @@ struct Writer<'a, W> {
     names: &'a Names,
     /// For each client, the name that was written, and whether the budget track was described.
     described: BTreeMap<usize, (String, bool)>,
-    /// The holder of the server grab.
-    grab: Option<usize>,
-    /// The processors that are described, and the thread that each one runs, with its begin.
+    /// The holder of the server grab, and when the grab started.
+    grab: Option<(usize, Time)>,
+    /// The processors that are described.
     processors: BTreeSet<u32>,
-    running: BTreeMap<u32, (u32, Time)>,
+    running: Running,
     now: Time,
     first: bool,
 }
@@ -158,57 +154,52 @@ impl<W: Write> Writer<'_, W> {
         }
         self.now = self.now.max(event.at);
         let burst = self.model.take(event);
+        if let Some(run) = self.running.take(event, self.model.began.unwrap_or(event.at)) {
+            self.ran(run)?;
+        }
         match event.what {
             Entry::Fact(Fact::Served(Service { client, start, requests, last_request, .. })) => {
-                if let Some(key) = self.model.key(client) {
-                    self.describe(key)?;
+                if let Some(track) = self.track(client, Track::Slices)? {
                     let count = Message::default().text(field::ANNOTATION_NAME, "requests");
                     let count = count.number(field::ANNOTATION_INT, requests.into());
                     let name = if requests > 0 { self.names.of(last_request) } else { "reading".to_owned() };
-                    let begin = event_of(SLICE_BEGIN, uuid(key, Track::Slices)).text(field::EVENT_NAME, &name);
+                    let begin = event_of(SLICE_BEGIN, track).text(field::EVENT_NAME, &name);
                     self.packet(start.min(event.at), begin.message(field::EVENT_ANNOTATION, count))?;
-                    self.packet(event.at, event_of(SLICE_END, uuid(key, Track::Slices)))?;
+                    self.packet(event.at, event_of(SLICE_END, track))?;
                 }
             }
             Entry::Budget { client, left_ns, .. } => {
-                if let Some(key) = self.model.key(client) {
-                    self.describe(key)?;
-                    let counter = event_of(COUNTER, uuid(key, Track::Budget));
-                    self.packet(event.at, counter.number(field::EVENT_COUNTER_VALUE, (left_ns / 1000) as u64))?;
+                if let Some(track) = self.track(client, Track::Budget)? {
+                    let left_us = (left_ns / 1000) as u64;
+                    self.packet(event.at, event_of(COUNTER, track).number(field::EVENT_COUNTER_VALUE, left_us))?;
                 }
             }
             Entry::Fact(Fact::Input { client } | Fact::Exposed { client, .. })
             | Entry::Paced { client, .. }
             | Entry::Cut { client, .. }
             | Entry::Finished { client, .. } => {
-                if let Some(key) = self.model.key(client) {
-                    self.describe(key)?;
-                    let instant = event_of(INSTANT, uuid(key, Track::Client));
-                    self.packet(event.at, instant.text(field::EVENT_NAME, event.what.name()))?;
+                if let Some(track) = self.track(client, Track::Client)? {
+                    self.instant(track, event.what.name(), event.at)?;
                 }
             }
             Entry::Fact(Fact::Grabbed { by }) => self.grab(by, event.at)?,
-            Entry::Switch { cpu, from, to, .. } => self.switch(cpu, (from, to), event.at)?,
             Entry::Wakeup { cpu, thread } => {
                 let name = format!("wakes {}", self.model.thread_name(thread));
-                let instant = event_of(INSTANT, self.processor(cpu)?);
-                self.packet(event.at, instant.text(field::EVENT_NAME, &name))?;
+                let track = self.processor(cpu)?;
+                self.instant(track, &name, event.at)?;
             }
             Entry::Interrupt { cpu, number, is_soft, ns } => {
-                let (track, name) = (self.processor(cpu)? + 1, self.model.interrupt_name(number, is_soft));
+                let track = self.processor(cpu)? + 1;
                 let began = Time(event.at.0.saturating_sub(ns));
-                self.packet(began, event_of(SLICE_BEGIN, track).text(field::EVENT_NAME, &name))?;
-                self.packet(event.at, event_of(SLICE_END, track))?;
+                self.slice(track, &self.model.interrupt_name(number, is_soft), [began, event.at])?;
             }
             _ => {}
         }
         if let Some(burst) = burst {
             self.describe(burst.key)?;
-            let track = uuid(burst.key, Track::Bursts);
             let why = burst.causes.first().map(|(why, _)| format!(": {}", cause(why, &self.model, self.names)));
             let waited = format!("waited {}{}", of_ns(burst.waited_ns), why.unwrap_or_default());
-            self.packet(burst.activation, event_of(SLICE_BEGIN, track).text(field::EVENT_NAME, &waited))?;
-            self.packet(burst.end, event_of(SLICE_END, track))?;
+            self.slice(uuid(burst.key, Track::Bursts), &waited, [burst.activation, burst.end])?;
         }
         Ok(())
     }
@@ -222,79 +213,63 @@ impl<W: Write> Writer<'_, W> {
             snapshot = snapshot.message(field::CLOCKS, clock);
         }
         let packet = self.begin().message(field::CLOCK_SNAPSHOT, snapshot);
-        self.out.write_all(&Message::default().message(field::TRACE_PACKET, packet).0)
+        self.write(packet)
     }
 
     /// The track of a processor, which is described at its first use.
     fn processor(&mut self, cpu: u32) -> io::Result<u64> {
         let track = processor_uuid(cpu);
         if self.processors.insert(cpu) {
-            let threads = Message::default().number(field::DESCRIPTOR_UUID, track);
-            self.descriptor(threads.text(field::DESCRIPTOR_NAME, &format!("processor {cpu}")))?;
-            let interrupts = Message::default().number(field::DESCRIPTOR_UUID, track + 1);
-            let interrupts = interrupts.text(field::DESCRIPTOR_NAME, "interrupts");
-            self.descriptor(interrupts.number(field::DESCRIPTOR_PARENT, track))?;
+            self.descriptor(descriptor(track, &format!("processor {cpu}"), None))?;
+            self.descriptor(descriptor(track + 1, "interrupts", Some(track)))?;
         }
         Ok(track)
     }
 
-    /// A processor runs another thread. If events were lost, it is unknown what ran.
-    fn switch(&mut self, cpu: u32, (from, to): (u32, u32), at: Time) -> io::Result<()> {
-        match self.running.insert(cpu, (to, at)) {
-            Some((thread, began)) if thread == from => self.ran(cpu, thread, [began, at]),
-            _ => Ok(()),
-        }
-    }
-
-    /// A thread ran on a processor; thread 0 is the idle thread.
-    fn ran(&mut self, cpu: u32, thread: u32, [began, ended]: [Time; 2]) -> io::Result<()> {
-        if thread == 0 {
-            return Ok(());
-        }
-        let track = self.processor(cpu)?;
-        let begin = event_of(SLICE_BEGIN, track).text(field::EVENT_NAME, &self.model.thread_name(thread));
-        self.packet(began, begin)?;
-        self.packet(ended, event_of(SLICE_END, track))
+    fn ran(&mut self, run: Run) -> io::Result<()> {
+        let track = self.processor(run.cpu)?;
+        self.slice(track, &self.model.thread_name(run.thread), [run.from, run.to])
     }
 
     /// The messages of each connection, as instants below its client.
     fn messages(&mut self, wire: &Wire) -> io::Result<()> {
         for (at, (connection, key)) in wire.connections.iter().zip(wire.clients(&self.model)).enumerate() {
-            let track = Message::default().number(field::DESCRIPTOR_UUID, wire_uuid(at));
             match key {
                 Some(key) => {
                     self.describe(key)?;
-                    let track = track.text(field::DESCRIPTOR_NAME, "wire");
-                    self.descriptor(track.number(field::DESCRIPTOR_PARENT, uuid(key, Track::Client)))?;
+                    self.descriptor(descriptor(wire_uuid(at), "wire", Some(uuid(key, Track::Client))))?;
                 }
-                None => self.descriptor(track.text(field::DESCRIPTOR_NAME, &connection.name))?,
+                None => self.descriptor(descriptor(wire_uuid(at), &connection.name, None))?,
             }
             for message in &connection.messages {
                 let arrow = if message.is_request { '>' } else { '<' };
                 let name = wire.names.get(message.name as usize).map_or("", String::as_str);
-                let instant = event_of(INSTANT, wire_uuid(at));
-                self.packet(message.at, instant.text(field::EVENT_NAME, &format!("{arrow} {name}")))?;
+                self.instant(wire_uuid(at), &format!("{arrow} {name}"), message.at)?;
             }
         }
         Ok(())
     }
 
-    /// Ends what the processors were running.
+    /// Ends the grab, and what the processors were running.
     fn finish(mut self) -> io::Result<()> {
+        self.grab(None, self.now)?;
         let running = std::mem::take(&mut self.running);
-        running.into_iter().try_for_each(|(cpu, (thread, began))| self.ran(cpu, thread, [began, self.now]))
+        running.unfinished(self.now).try_for_each(|run| self.ran(run))
     }
 
-    /// Ends the current grab and begins that of `holder`. A grab is a slice on its holder's track.
+    /// The server grab changes its holder. A grab is a slice on its holder's track.
     fn grab(&mut self, holder: Option<ClientId>, at: Time) -> io::Result<()> {
-        if let Some(key) = self.grab.take() {
-            self.packet(at, event_of(SLICE_END, uuid(key, Track::Client)))?;
-        }
-        self.grab = holder.and_then(|id| self.model.key(id));
-        let Some(key) = self.grab else { return Ok(()) };
+        let ended = std::mem::replace(&mut self.grab, holder.and_then(|id| self.model.key(id)).map(|key| (key, at)));
+        let Some((key, since)) = ended else { return Ok(()) };
         self.describe(key)?;
-        let begin = event_of(SLICE_BEGIN, uuid(key, Track::Client));
-        self.packet(at, begin.text(field::EVENT_NAME, "holds the server grab"))
+        self.slice(uuid(key, Track::Client), "holds the server grab", [since, at])
+    }
+
+    /// A track of a connected client, which is described at its first use.
+    fn track(&mut self, client: ClientId, track: Track) -> io::Result<Option<u64>> {
+        let Some(key) = self.model.key(client) else { return Ok(None) };
+        self.describe(key)?;
+        Ok(Some(uuid(key, track)))
     }
 
     /// Describes a client's tracks, and does so again when the client's name or reservation becomes known.
@@ -305,32 +280,39 @@ impl<W: Write> Writer<'_, W> {
             return Ok(());
         }
         let parent = uuid(key, Track::Client);
-        self.descriptor(
-            Message::default().number(field::DESCRIPTOR_UUID, parent).text(field::DESCRIPTOR_NAME, &now.0),
-        )?;
+        self.descriptor(descriptor(parent, &now.0, None))?;
         for (track, name) in [(Track::Bursts, "bursts"), (Track::Slices, "slices")] {
-            let child = Message::default().number(field::DESCRIPTOR_UUID, uuid(key, track));
-            let child = child.text(field::DESCRIPTOR_NAME, name).number(field::DESCRIPTOR_PARENT, parent);
-            self.descriptor(child)?;
+            self.descriptor(descriptor(uuid(key, track), name, Some(parent)))?;
         }
         if now.1 {
-            let counter = Message::default().number(field::DESCRIPTOR_UUID, uuid(key, Track::Budget));
-            let counter = counter.text(field::DESCRIPTOR_NAME, "budget left, us");
-            let counter = counter.number(field::DESCRIPTOR_PARENT, parent);
+            let counter = descriptor(uuid(key, Track::Budget), "budget left, us", Some(parent));
             self.descriptor(counter.message(field::DESCRIPTOR_COUNTER, Message::default()))?;
         }
         self.described.insert(key, now);
         Ok(())
     }
 
+    fn slice(&mut self, track: u64, name: &str, [began, ended]: [Time; 2]) -> io::Result<()> {
+        self.packet(began, event_of(SLICE_BEGIN, track).text(field::EVENT_NAME, name))?;
+        self.packet(ended, event_of(SLICE_END, track))
+    }
+
+    fn instant(&mut self, track: u64, name: &str, at: Time) -> io::Result<()> {
+        self.packet(at, event_of(INSTANT, track).text(field::EVENT_NAME, name))
+    }
+
     fn descriptor(&mut self, descriptor: Message) -> io::Result<()> {
         let packet = self.begin().message(field::TRACK_DESCRIPTOR, descriptor);
-        self.out.write_all(&Message::default().message(field::TRACE_PACKET, packet).0)
+        self.write(packet)
     }
 
     fn packet(&mut self, at: Time, event: Message) -> io::Result<()> {
         let packet = self.begin().number(field::TIMESTAMP, at.0);
         let packet = packet.number(field::TIMESTAMP_CLOCK_ID, CLOCK_MONOTONIC).message(field::TRACK_EVENT, event);
+        self.write(packet)
+    }
+
+    fn write(&mut self, packet: Message) -> io::Result<()> {
         self.out.write_all(&Message::default().message(field::TRACE_PACKET, packet).0)
     }
 
@@ -342,4 +324,9 @@ impl<W: Write> Writer<'_, W> {
 
 fn event_of(kind: u64, track: u64) -> Message {
     Message::default().number(field::EVENT_TYPE, kind).number(field::EVENT_TRACK, track)
+}
+
+fn descriptor(track: u64, name: &str, parent: Option<u64>) -> Message {
+    let message = Message::default().number(field::DESCRIPTOR_UUID, track).text(field::DESCRIPTOR_NAME, name);
+    parent.into_iter().fold(message, |message, parent| message.number(field::DESCRIPTOR_PARENT, parent))
 }

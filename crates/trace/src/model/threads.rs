@@ -3,7 +3,8 @@
 
 use super::Model;
 use std::collections::BTreeMap;
-use xqos_abi::trace::Entry;
+use xqos_abi::trace::{Entry, Event};
+use xqos_core::Time;
 
 /// The process to which a thread belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,6 +38,39 @@ impl Threads {
             _ => {}
         }
     }
+}
+
+/// A time in which a processor ran a thread.
+#[derive(Clone, Copy, Debug)]
+pub struct Run {
+    pub cpu: u32,
+    pub thread: u32,
+    pub from: Time,
+    pub to: Time,
+}
+
+/// The thread that each processor runs, and since when.
+#[derive(Debug, Default)]
+pub struct Running(BTreeMap<u32, (u32, Time)>);
+
+impl Running {
+    /// Takes an event. If it ends a run, returns that run; the first one of a processor has lasted since `began`.
+    pub fn take(&mut self, event: &Event, began: Time) -> Option<Run> {
+        let Entry::Switch { cpu, from, to, .. } = event.what else { return None };
+        let (thread, since) = self.0.insert(cpu, (to, event.at)).unwrap_or((from, began));
+        // If events were lost, it is unknown what ran.
+        (thread == from).then(|| run(cpu, thread, since, event.at)).flatten()
+    }
+
+    /// The runs that have not ended.
+    pub fn unfinished(self, now: Time) -> impl Iterator<Item = Run> {
+        self.0.into_iter().filter_map(move |(cpu, (thread, since))| run(cpu, thread, since, now))
+    }
+}
+
+/// Thread 0 is the idle thread.
+fn run(cpu: u32, thread: u32, from: Time, to: Time) -> Option<Run> {
+    (thread != 0 && from < to).then_some(Run { cpu, thread, from, to })
 }
 
 impl Model {

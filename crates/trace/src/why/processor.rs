@@ -2,7 +2,7 @@
 //! Which threads the kernel ran while the server waited for a processor.
 
 use super::{Party, Ran, shared_ns};
-use crate::model::Model;
+use crate::model::{Model, Run, Running};
 use std::collections::BTreeMap;
 use xqos_abi::trace::{Entry, Event};
 use xqos_core::Time;
@@ -15,20 +15,11 @@ struct Absence {
     to: Time,
 }
 
-/// A time in which a thread ran.
-#[derive(Clone, Copy, Debug)]
-struct Run {
-    cpu: u32,
-    thread: u32,
-    from: Time,
-    to: Time,
-}
-
 #[derive(Debug, Default)]
 pub struct Processor {
     server: u32,
     runnable_since: Option<Time>,
-    running: BTreeMap<u32, (u32, Time)>,
+    running: Running,
     runs: Vec<Run>,
     absences: Vec<Absence>,
 }
@@ -37,15 +28,11 @@ impl Processor {
     /// Takes an event. Returns a time that ends with it, in which the server waited for a processor.
     pub fn take(&mut self, event: &Event) -> Option<(Time, Time)> {
         let at = event.at;
+        self.runs.extend(self.running.take(event, Time(0)));
         match event.what {
             Entry::Begin { server_pid, .. } => self.server = server_pid,
             Entry::Wakeup { thread, .. } if thread == self.server => _ = self.runnable_since.get_or_insert(at),
             Entry::Switch { cpu, from, to, still_runnable } => {
-                let (thread, since) = self.running.insert(cpu, (to, at)).unwrap_or((from, Time(0)));
-                // If events were lost, it is unknown what ran.
-                if thread == from && thread != 0 {
-                    self.runs.push(Run { cpu, thread, from: since, to: at });
-                }
                 if from == self.server {
                     self.runnable_since = still_runnable.then_some(at);
                 }

@@ -204,10 +204,10 @@ impl Export {
         let wire = self.wire.as_ref().map_or_else(|| Ok(Wire::default()), |path| wire::read(path, &trace.header))?;
         match format {
             Format::Html => self.create(|out| {
-                let page = page::render_with(&trace.header, trace.events(), &names, wire)?;
+                let page = page::render(&trace.header, trace.events(), &names, wire)?;
                 Ok(out.write_all(page.as_bytes())?)
             }),
-            Format::Perfetto => self.create(|out| Ok(perfetto::write_with(trace.events(), &names, &wire, out)?)),
+            Format::Perfetto => self.create(|out| Ok(perfetto::write(trace.events(), &names, &wire, out)?)),
             Format::Csv => self.create(|out| Ok(csv::write(trace.events(), &names, out)?)),
             Format::Parquet => self.add_tables(&trace, &names),
         }

@@ -2,7 +2,8 @@
 //! The lanes of processors: the threads that the kernel ran, interrupts and wake-ups.
 
 use super::Column;
-use crate::model::{Model, Owner};
+use crate::indices::Indices;
+use crate::model::{Model, Owner, Run, Running};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use xqos_abi::trace::{Entry, Event};
@@ -42,47 +43,19 @@ pub struct Thread {
 #[derive(Debug, Default)]
 pub struct Processors {
     lanes: BTreeMap<u32, Processor>,
-    /// The thread that each processor runs, and since when.
-    running: BTreeMap<u32, (u32, Time)>,
+    running: Running,
     threads: Indices<u32>,
     interrupts: Indices<(u32, bool)>,
-}
-
-/// Indices of distinct values, in the order in which they appeared.
-#[derive(Debug)]
-struct Indices<T> {
-    of: BTreeMap<T, u32>,
-    all: Vec<T>,
-}
-
-impl<T> Default for Indices<T> {
-    fn default() -> Indices<T> {
-        Indices { of: BTreeMap::new(), all: Vec::new() }
-    }
-}
-
-impl<T: Ord + Copy> Indices<T> {
-    fn index(&mut self, value: T) -> u32 {
-        let all = &mut self.all;
-        *self.of.entry(value).or_insert_with(|| {
-            all.push(value);
-            all.len() as u32 - 1
-        })
-    }
 }
 
 impl Processors {
     /// `since` converts a time to nanoseconds since the start of the trace.
     pub fn take(&mut self, event: &Event, began: Time, since: impl Fn(Time) -> f64) {
         let at = event.at;
+        if let Some(run) = self.running.take(event, began) {
+            self.run(run, &since);
+        }
         match event.what {
-            Entry::Switch { cpu, from, to, .. } => {
-                let (thread, start) = self.running.insert(cpu, (to, at)).unwrap_or((from, began));
-                // If events were lost, it is unknown what ran.
-                if thread == from {
-                    self.run(cpu, thread, [since(start), since(at)]);
-                }
-            }
             Entry::Wakeup { cpu, thread } => {
                 let lane = self.lanes.entry(cpu).or_default();
                 lane.wakeups.push(since(at));
@@ -98,21 +71,16 @@ impl Processors {
         }
     }
 
-    /// Thread 0 is the idle thread.
-    fn run(&mut self, cpu: u32, thread: u32, [begin, end]: [f64; 2]) {
-        let lane = self.lanes.entry(cpu).or_default();
-        if thread != 0 && begin < end {
-            lane.runs[0].push(begin);
-            lane.runs[1].push(end);
-            lane.threads.push_integer(self.threads.index(thread));
-        }
+    fn run(&mut self, run: Run, since: impl Fn(Time) -> f64) {
+        let lane = self.lanes.entry(run.cpu).or_default();
+        lane.runs[0].push(since(run.from));
+        lane.runs[1].push(since(run.to));
+        lane.threads.push_integer(self.threads.index(run.thread));
     }
 
-    /// The lanes, the threads and the names of the interrupts. `end` is the end of the trace.
-    pub fn finish(mut self, model: &Model, end: f64, since: impl Fn(Time) -> f64) -> Page {
-        for (cpu, (thread, start)) in std::mem::take(&mut self.running) {
-            self.run(cpu, thread, [since(start), end]);
-        }
+    /// The lanes, the threads and the names of the interrupts.
+    pub fn finish(mut self, model: &Model, since: impl Fn(Time) -> f64) -> Page {
+        std::mem::take(&mut self.running).unfinished(model.now).for_each(|run| self.run(run, &since));
         let thread = |&thread: &u32| Thread {
             name: model.thread_name(thread),
             owner: match model.thread_owner(thread) {

@@ -15,6 +15,7 @@ use xqos_trace::export::page;
 use xqos_trace::file::{Header, Writer};
 use xqos_trace::names::Names;
 use xqos_trace::why::{Question, diagnose};
+use xqos_trace::wire::Wire;
 
 const FILES: [&str; 3] = ["why.txt", "why.html", "why.trace"];
 
@@ -59,7 +60,11 @@ impl Folders {
         let folder = self.create()?;
         let written = || -> Result<()> {
             output::write(&folder.join(FILES[0]), 0o666, text.as_bytes())?;
-            output::write(&folder.join(FILES[1]), 0o666, page::render(&header, events(), &names)?.as_bytes())?;
+            output::write(
+                &folder.join(FILES[1]),
+                0o666,
+                page::render(&header, events(), &names, Wire::default())?.as_bytes(),
+            )?;
             let mut writer = Writer::new(output::recording(&folder.join(FILES[2]), 0o666)?, &header)?;
             records.iter().try_for_each(|&words| writer.add(words))?;
             writer.flush()
