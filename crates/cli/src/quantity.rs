@@ -7,7 +7,6 @@
 use crate::number::{self, NumberError, decimal};
 use crate::time;
 use std::fmt;
-use std::ops::RangeInclusive;
 use std::str::FromStr;
 use std::time::Duration;
 use xqos_core::{DEFAULT_SHARE_PPM, MAX_SHARE_PPM, ReservationKind, named};
@@ -90,26 +89,19 @@ impl FromStr for Micros {
     }
 }
 
-/// Parses one of these words, each of which stands for a number of microseconds, or a time in a range. `choice` lists
-/// what may be written.
-fn one_of(
-    words: &[(&str, u32)],
-    range: RangeInclusive<u32>,
-    choice: &'static str,
-    text: &str,
-) -> Result<Micros, String> {
-    if let Some(&(_, us)) = words.iter().find(|(word, _)| *word == text) {
-        return Ok(Micros(us));
+/// Parses a time from `least` to `most`, which are written as on the command line.
+pub fn within(text: &str, least: &str, most: &str) -> Result<Micros, String> {
+    let [time, first, last] = [text, least, most].map(str::parse::<Micros>);
+    let time = time?;
+    match (first?..=last?).contains(&time) {
+        true => Ok(time),
+        false => Err(format!("{text} is out of range: choose from {least} to {most}")),
     }
-    let time: Micros = text.parse().map_err(|error| format!("{error}; choose {choice}"))?;
-    if range.contains(&time.0) { Ok(time) } else { Err(format!("{text} is out of range: choose {choice}")) }
 }
 
-/// Slices and timer intervals that the extension accepts, in microseconds.
-const SLICES: RangeInclusive<u32> = 100..=1_000_000;
-
+/// Parses a slice or a timer interval.
 pub fn slice(text: &str) -> Result<Micros, String> {
-    one_of(&[], SLICES, "from 0.1ms to 1s", text)
+    within(text, "0.1ms", "1s")
 }
 
 /// A reservation: a budget of server time in each period.
@@ -152,7 +144,10 @@ impl FromStr for Reservation {
 
 /// Parses a limit from 1ms to 1s, or `off`, which is 0.
 pub fn limit(text: &str) -> Result<Micros, String> {
-    one_of(&[("off", 0)], 1_000..=1_000_000, "1ms to 1s, or off", text)
+    match text {
+        "off" => Ok(Micros(0)),
+        _ => within(text, "1ms", "1s").map_err(|error| format!("{error}; or write the word 'off'")),
+    }
 }
 
 /// Longest slice of a client in microseconds; 0 stands for the policy's own slice.
@@ -169,7 +164,10 @@ impl FromStr for Slice {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        one_of(&[("none", 0)], SLICES, "from 0.1ms to 1s, or none", text).map(|Micros(us)| Slice(us))
+        match text {
+            "none" => Ok(Slice(0)),
+            _ => slice(text).map(|time| Slice(time.0)).map_err(|error| format!("{error}; or write the word none")),
+        }
     }
 }
 
@@ -233,7 +231,11 @@ pub const DEFAULT_CUT: Micros = Micros(250);
 
 /// Parses the time after which a long request lets other clients in: `on`, `off` (0), or 0.05ms to 100ms.
 pub fn cut(text: &str) -> Result<Micros, String> {
-    one_of(&[("on", DEFAULT_CUT.0), ("off", 0)], 50..=100_000, "0.05ms to 100ms, on, or off", text)
+    match text {
+        "on" => Ok(DEFAULT_CUT),
+        "off" => Ok(Micros(0)),
+        _ => within(text, "0.05ms", "100ms").map_err(|error| format!("{error}; or write on or off")),
+    }
 }
 
 /// Identifier of a window or another resource: `0x1c00007`, or decimal.
@@ -323,10 +325,10 @@ mod tests {
         assert_eq!((cut("on"), cut("off")), (Ok(DEFAULT_CUT), Ok(Micros(0))));
         assert_eq!((cut("0.05ms"), cut("100ms")), (Ok(Micros(50)), Ok(Micros(100_000))));
         for text in ["49us", "101ms", "1s"] {
-            assert!(cut(text).unwrap_err().contains("choose 0.05ms to 100ms"), "{text}");
+            assert!(cut(text).unwrap_err().contains("choose from 0.05ms to 100ms"), "{text}");
         }
         for text in ["", "0", "yes", "250"] {
-            assert!(cut(text).unwrap_err().ends_with("0.05ms to 100ms, on, or off"), "{text}");
+            assert!(cut(text).unwrap_err().ends_with("or write on or off"), "{text}");
         }
     }
 

@@ -10,7 +10,7 @@ use std::thread;
 use xqos_agent::exporter::{Exporter, Format, Options};
 use xqos_agent::http::{self, Answer};
 use xqos_cli::output;
-use xqos_cli::quantity::Micros;
+use xqos_cli::quantity::{Micros, within};
 use xqos_sys::{self as sys, Signals};
 
 /// Serves metrics of all X servers on this machine to Prometheus
@@ -62,12 +62,7 @@ time; the metrics of the other servers are still served.
 SIGTERM and ^C stop it.";
 
 fn patience(text: &str) -> Result<Micros, String> {
-    let time: Micros = text.parse()?;
-    if (100_000..=8_000_000).contains(&time.0) {
-        Ok(time)
-    } else {
-        Err(format!("{text} is out of range: choose from 100ms to 8s, to stay below Prometheus's timeout"))
-    }
+    within(text, "100ms", "8s").map_err(|error| format!("{error}, to stay below Prometheus's timeout"))
 }
 
 fn number(text: &str) -> Result<u32, String> {

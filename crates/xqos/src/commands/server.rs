@@ -19,7 +19,7 @@ use xqos_abi::Grouping;
 use xqos_agent::processor;
 use xqos_cli::module_file;
 use xqos_cli::output::note;
-use xqos_cli::quantity::{Micros, Reservation, Share, cut, desktop, slice};
+use xqos_cli::quantity::{Micros, Reservation, Share, cut, desktop, slice, within};
 use xqos_core::PolicyKind;
 use xqos_sys as sys;
 
@@ -90,9 +90,10 @@ work under libc: 50 to 20000 us, 400 by default; a request is never divided.";
 
 /// Parses whole milliseconds, the resolution of the server's timer.
 fn grab_limit(text: &str) -> Result<Micros, String> {
-    let time: Micros = text.parse()?;
-    let is_fit = time.0 % 1000 == 0 && (1_000..=3_600_000_000).contains(&time.0);
-    if is_fit { Ok(time) } else { Err(format!("{text} is out of range: choose whole milliseconds, from 1ms to 3600s")) }
+    match text.parse::<Micros>()?.0 % 1000 {
+        0 => within(text, "1ms", "3600s"),
+        _ => Err(format!("{text} is too fine: choose whole milliseconds")),
+    }
 }
 
 impl Arguments {

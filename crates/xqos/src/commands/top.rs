@@ -14,7 +14,7 @@ use std::time::Duration;
 use xqos_agent::attach::{Attached, Target};
 use xqos_agent::sample::{Sampler, fields_help};
 use xqos_cli::output;
-use xqos_cli::quantity::Micros;
+use xqos_cli::quantity::{Micros, within};
 
 /// Shows live which clients use the server: share, response times, waits, grabs and reservations
 ///
@@ -65,12 +65,7 @@ fn help() -> String {
 }
 
 pub fn interval(text: &str) -> Result<Micros, String> {
-    let time: Micros = text.parse()?;
-    if (100_000..=3_600_000_000).contains(&time.0) {
-        Ok(time)
-    } else {
-        Err(format!("{text} is out of range: choose from 100ms to 3600s"))
-    }
+    within(text, "100ms", "3600s")
 }
 
 impl Arguments {

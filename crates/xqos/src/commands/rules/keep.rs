@@ -11,7 +11,7 @@ use xqos_agent::rules::daemon::Daemon;
 use xqos_agent::rules::{loader, selection_lock};
 use xqos_agent::session::{Session, display_name};
 use xqos_cli::output::{self, line, note, print};
-use xqos_cli::quantity::Micros;
+use xqos_cli::quantity::{Micros, within};
 use xqos_cli::table::{Column, Table};
 use xqos_sys::Signals;
 
@@ -33,11 +33,7 @@ pub struct Run {
 }
 
 fn absence(text: &str) -> Result<Duration, String> {
-    let time: Micros = text.parse()?;
-    match (1..=3600).contains(&time.duration().as_secs()) {
-        true => Ok(time.duration()),
-        false => Err(format!("{text} is out of range: write a time from 1s to 3600s")),
-    }
+    within(text, "1s", "3600s").map(Micros::duration)
 }
 
 const RUN_EXAMPLES: &str = "\
