@@ -49,6 +49,17 @@ Settings: reserve (\"auto\", \"none\", \"10ms/40ms\"), hard, soft
 (\"best-effort\", \"paper\"), max, weight, slice, priority, cpu, pace, group,
 ignore.";
 
+const RELOAD_EXAMPLES: &str = "\
+Examples:
+  xqos rules reload
+
+Exit status: 1 if a file has a mistake, or if no rules are applied on the
+display.";
+
+const OFF_EXAMPLES: &str = "\
+Examples:
+  xqos rules off";
+
 #[derive(Debug, Subcommand)]
 enum Command {
     Check(files::Check),
@@ -57,8 +68,15 @@ enum Command {
     DryRun(keep::DryRun),
     Run(keep::Run),
     Status(status::Show),
-    Reload(status::Reload),
-    Off(keep::Off),
+    /// Makes `xqos rules run` read its files again
+    ///
+    /// It also does so by itself when a file changes, unless the folder is on a file system that reports no changes. If
+    /// a file has a mistake, its last valid version stays in effect.
+    #[command(after_help = RELOAD_EXAMPLES)]
+    Reload,
+    /// Stops `xqos rules run` on a display, and waits until its settings are undone
+    #[command(after_help = OFF_EXAMPLES)]
+    Off,
     Adopt(adopt::Adopt),
 }
 
@@ -71,8 +89,8 @@ impl Arguments {
             Command::DryRun(arguments) => arguments.perform(display),
             Command::Run(arguments) => arguments.perform(display),
             Command::Status(arguments) => arguments.perform(display),
-            Command::Reload(arguments) => arguments.perform(display),
-            Command::Off(arguments) => arguments.perform(display),
+            Command::Reload => status::reload(display),
+            Command::Off => keep::off(display),
             Command::Adopt(arguments) => arguments.perform(display),
         }
     }

@@ -53,27 +53,16 @@ impl Run {
     }
 }
 
-/// Stops `xqos rules run` on a display, and waits until its settings are undone
-#[derive(Args, Debug)]
-#[command(after_help = OFF_EXAMPLES)]
-pub struct Off {}
-
-const OFF_EXAMPLES: &str = "\
-Examples:
-  xqos rules off";
-
-impl Off {
-    pub fn perform(&self, display: Option<&str>) -> Result<()> {
-        let name = display_name(display)?;
-        let (connection, _) = xqos_client::connect(Some(&name))?;
-        match selection_lock::end_daemon(&connection)? {
-            Some(holder) if holder.pid != 0 => line(&format!(
-                "rules no longer apply on the X server {name}: pid {} has undone its settings; to resume: xqos rules run",
-                holder.pid
-            )),
-            Some(_) => line(&format!("rules no longer apply on the X server {name}; to resume: xqos rules run")),
-            None => line(&format!("no rules are applied on the X server {name}: there is nothing to stop")),
-        }
+pub fn off(display: Option<&str>) -> Result<()> {
+    let name = display_name(display)?;
+    let (connection, _) = xqos_client::connect(Some(&name))?;
+    match selection_lock::end_daemon(&connection)? {
+        Some(holder) if holder.pid != 0 => line(&format!(
+            "rules no longer apply on the X server {name}: pid {} has undone its settings; to resume: xqos rules run",
+            holder.pid
+        )),
+        Some(_) => line(&format!("rules no longer apply on the X server {name}; to resume: xqos rules run")),
+        None => line(&format!("no rules are applied on the X server {name}: there is nothing to stop")),
     }
 }
 

@@ -69,40 +69,22 @@ fn table(status: &Status) -> Table {
     table
 }
 
-/// Makes `xqos rules run` read its files again
-///
-/// It also does so by itself when a file changes, unless the folder is on a file system that reports no changes. If a
-/// file has a mistake, its last valid version stays in effect.
-#[derive(Args, Debug)]
-#[command(after_help = RELOAD_EXAMPLES)]
-pub struct Reload {}
-
-const RELOAD_EXAMPLES: &str = "\
-Examples:
-  xqos rules reload
-
-Exit status: 1 if a file has a mistake, or if no rules are applied on the
-display.";
-
-impl Reload {
-    pub fn perform(&self, display: Option<&str>) -> Result<()> {
-        let name = display_name(display)?;
-        let rules = ask(&name, Question::Reload)?.rules;
-        let Some(first) = rules.mistakes.first() else {
-            return line(&format!(
-                "read again on the X server {name}; rules: {}, files: {}",
-                rules.count,
-                rules.files.len()
-            ));
-        };
-        let more = match rules.mistakes.len() {
-            1 => String::new(),
-            all => format!(" (and {} more: `xqos rules check`)", all - 1),
-        };
-        let effect =
-            if rules.keeps_earlier { "the last valid version stays in effect" } else { "the file is not used" };
-        bail!("{}{more}; {effect}", printable(first))
-    }
+pub fn reload(display: Option<&str>) -> Result<()> {
+    let name = display_name(display)?;
+    let rules = ask(&name, Question::Reload)?.rules;
+    let Some(first) = rules.mistakes.first() else {
+        return line(&format!(
+            "read again on the X server {name}; rules: {}, files: {}",
+            rules.count,
+            rules.files.len()
+        ));
+    };
+    let more = match rules.mistakes.len() {
+        1 => String::new(),
+        all => format!(" (and {} more: `xqos rules check`)", all - 1),
+    };
+    let effect = if rules.keeps_earlier { "the last valid version stays in effect" } else { "the file is not used" };
+    bail!("{}{more}; {effect}", printable(first))
 }
 
 fn ask(display: &str, question: Question) -> Result<Status> {
