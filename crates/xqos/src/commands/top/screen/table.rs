@@ -22,33 +22,10 @@ const WITH_SPANS: u16 = 12;
 const WIDE: u16 = 120;
 /// Maximum width of a column.
 const MAX_WIDTH: u16 = 48;
-/// The fields that are meaningful for a group.
-const SUMMED: [&str; 20] = [
-    "SHARE",
-    "CHARGED",
-    "TIME",
-    "REQ/S",
-    "P99",
-    "P50",
-    "WORST",
-    "BURSTS",
-    "MAXWAIT",
-    "WAITED",
-    "LONGEST REQUEST",
-    "BLOCKING",
-    "CUTS",
-    "WALL",
-    "CPU%",
-    "GRAB",
-    "GRABS",
-    "DEPLETED",
-    "MISSED",
-    "REQUESTS",
-];
-
-/// Returns true for fields that also exist for a group of clients.
+/// Returns false for fields that every single client has but a group does not. The other fields of a single client are
+/// empty in a sum.
 pub fn is_summed(title: &str) -> bool {
-    SUMMED.contains(&title)
+    !["PID", "WEIGHT"].contains(&title)
 }
 
 /// The text of a row in a column.
