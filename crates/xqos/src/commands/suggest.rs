@@ -12,7 +12,7 @@ use serde_json::{Value as Json, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use xqos_agent::client::in_us;
-use xqos_agent::field::{Value, count, fields, table, time, time_of_us};
+use xqos_agent::field::{Value, count, fields, json_help, table, time, time_of_us};
 use xqos_cli::output;
 use xqos_cli::quantity::Reservation;
 use xqos_trace::model::{Identity, Model};
@@ -24,7 +24,7 @@ use xqos_tune::{Beat, Burst, Client, Report, State};
 /// it needs in each period. The rhythm is derived from the times at which the client had work, and the need from the
 /// server time of each job. A client without a rhythm needs no reservation: policy fair serves it.
 #[derive(Args, Debug)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = help())]
 pub struct Arguments {
     /// A trace from `xqos trace record`, at least a few seconds long
     #[arg(value_name = "TRACE")]
@@ -50,10 +50,11 @@ Results:
   light       a rhythm, but less than 1 % of the server; nothing to reserve
   too little  too few jobs to find a rhythm; record for longer
 
-JSON: seconds, lost_records; clients, an array of pid, name, program, found
-(periodic, light, aperiodic, too little), kind (null, clock or loop), period_ms,
-rest_ms (loop only), demand_ms, mean_ms, reserve (null, or budget_ms, period_ms,
-typed), confidence, near, coverage, jobs; rules, as text.";
+JSON: seconds, lost_records, clients, rules (as text).";
+
+fn help() -> String {
+    format!("{EXAMPLES}\n\n{}", json_help("clients, an array", COLUMNS))
+}
 
 /// Printed results for a client.
 const PERIODIC: &str = "periodic";
@@ -106,7 +107,7 @@ const COLUMNS of client: ClientResult as JSON;
 "mean_ms": "mean server time of a job" => client.time(|report, _| report.mean_ns);
 "reserve.budget_ms": "budget to reserve" => Value::or_none(client.reserve(), |reserve| time_of_us(reserve.budget.0));
 "reserve.period_ms": "period of the budget" => Value::or_none(client.reserve(), |reserve| time_of_us(reserve.period.0));
-"reserve.typed" number("RESERVE", 7, ""): "budget / period, as commands take it" =>
+"reserve.typed" number("RESERVE", 7, ""): "budget / period, in the form that commands accept" =>
     client.reserve().map_or(Value::Other(Json::Null, "none".to_owned()), |reserve| Value::Text(reserve.typed()));
 "confidence" number("CONFIDENCE", 10, ""): "0 to 1: how well the jobs fit the period" =>
     Value::Other(json!(client.confidence()), format!("{:.2}", client.confidence()));
@@ -227,7 +228,8 @@ fn reservation(budget_ns: u64, period_ns: u64) -> Reservation {
     in_us(budget_ns + 999, period_ns)
 }
 
-/// One rule for each program that needs a reservation.
+/// One rule for each program that needs a reservation. A name has no control characters, so that TOML quotes it as JSON
+/// does.
 fn rules(clients: &[ClientResult]) -> String {
     let mut done = BTreeSet::new();
     let mut text = String::new();
@@ -239,25 +241,12 @@ fn rules(clients: &[ClientResult]) -> String {
         let separator = if text.is_empty() { "version = 1\n\n" } else { "\n" };
         text += &format!(
             "{separator}[[rule]]\nid = {}\nmatch = {{ exe = [{}] }}\nset = {{ reserve = \"auto\" }}    # found: \"{}\"\n",
-            quoted(&client.program),
-            quoted(&format!("*/{}", client.program)),
+            json!(client.program),
+            json!(format!("*/{}", client.program)),
             reserve.typed()
         );
     }
     text
-}
-
-/// Quotes a TOML string; a program may choose any name for itself.
-fn quoted(text: &str) -> String {
-    let mut quoted = String::from("\"");
-    for letter in text.chars() {
-        match letter {
-            '"' | '\\' => quoted.extend(['\\', letter]),
-            letter if letter.is_control() => quoted += &format!("\\u{:04X}", letter as u32),
-            letter => quoted.push(letter),
-        }
-    }
-    quoted + "\""
 }
 
 #[cfg(test)]
