@@ -15,6 +15,7 @@ use xqos_trace::file::{Header, Trace, pack, pack_header};
 use xqos_trace::model::Model;
 use xqos_trace::names::Names;
 use xqos_trace::show;
+use xqos_trace::wire::Wire;
 
 fuzz_target!(|bytes: &[u8]| {
     if let Ok(trace) = Trace::from_bytes(bytes.to_vec()) {

@@ -9,7 +9,7 @@
 
 use crate::recording::{Backlog, ENDED, READ_EVERY, Source, merged};
 use anyhow::{Result, bail};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use xqos_abi::trace::{Entry, Event, Level, Words};
@@ -35,9 +35,9 @@ pub struct Arguments {
     /// The file to write; an existing file is not replaced
     #[arg(value_name = "FILE", default_value = "xqos.trace")]
     file: PathBuf,
-    /// What to record
-    #[arg(long, value_enum, default_value = "slices")]
-    level: LevelName,
+    /// What to record: slices (decisions and slices), or requests (each request as well)
+    #[arg(long, value_name = "slices|requests", default_value = "slices", value_parser = level)]
+    level: Level,
     /// Stop after this time
     #[arg(long, value_name = "TIME")]
     time: Option<Micros>,
@@ -80,21 +80,9 @@ recording only if --client names it.
 A server that is killed, stopped or reset ends the recording, and the file is
 complete. With --until-wait, it then has what was kept in memory.";
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum LevelName {
-    /// Decisions and slices
-    Slices,
-    /// Each request as well
-    Requests,
-}
-
-impl From<LevelName> for Level {
-    fn from(name: LevelName) -> Level {
-        match name {
-            LevelName::Slices => Level::Slices,
-            LevelName::Requests => Level::Requests,
-        }
-    }
+fn level(text: &str) -> Result<Level, String> {
+    let found = [Level::Slices, Level::Requests].into_iter().find(|level| level.name() == text);
+    found.ok_or_else(|| format!("'{text}' is not a level: write slices or requests"))
 }
 
 impl Arguments {
@@ -108,7 +96,7 @@ impl Arguments {
             }
         });
         let signals = Signals::watch()?;
-        let source = Source::open(&session, self.level.into(), self.ring)?;
+        let source = Source::open(&session, self.level, self.ring)?;
         let header = source.header(info.server_pid, kernel.is_some())?;
         let file = output::recording(&self.file, 0o666)?;
         let writer = Writer::new(file, &header).inspect_err(|_| output::discard(&self.file))?;

@@ -3,6 +3,7 @@
 
 use std::fmt::Write;
 use xqos_cli::time::of_ns;
+use xqos_cli::width::wrapped;
 use xqos_core::Time;
 use xqos_sys as sys;
 use xqos_trace::file::Header;
@@ -19,12 +20,12 @@ type Advice = (String, String);
 /// The whole text.
 pub fn explained(diagnosis: &Diagnosis, header: &Header, limit_ns: u64) -> String {
     let server = format!("the X server {}", header.display);
-    let mut text = wrapped(&paragraph(diagnosis, header, &server, limit_ns));
+    let mut text = paragraph_of(&paragraph(diagnosis, header, &server, limit_ns));
     let advice = diagnosis.worst.as_ref().filter(|(wait, _)| wait.ns > limit_ns);
     let Some((wait, cause)) = advice else { return text };
     text += "\nWhat to do:\n";
     for (sentence, command) in advice_for(wait, cause, diagnosis) {
-        let _ = write!(text, "\n{}    {command}\n", wrapped(&sentence));
+        let _ = write!(text, "\n{}    {command}\n", paragraph_of(&sentence));
     }
     text
 }
@@ -254,22 +255,8 @@ fn capital(text: &str) -> String {
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// Breaks a text into lines.
-fn wrapped(text: &str) -> String {
-    let (mut lines, mut length) = (String::new(), 0);
-    for word in text.split_whitespace() {
-        let wide = word.chars().count();
-        if length > 0 && length + 1 + wide > COLUMNS {
-            lines.push('\n');
-            length = 0;
-        } else if length > 0 {
-            lines.push(' ');
-            length += 1;
-        }
-        lines += word;
-        length += wide;
-    }
-    lines + "\n"
+fn paragraph_of(text: &str) -> String {
+    wrapped(text, COLUMNS).join("\n") + "\n"
 }
 
 #[cfg(test)]
