@@ -240,20 +240,15 @@ fn share_or_off(ppm: u32) -> String {
 }
 
 fn explain(error: Error, max_utilization: Option<Share>, before: &ServerInfo) -> anyhow::Error {
-    match error {
-        Error::Access => {
-            anyhow!(
-                "only root or the X server's user may set the policy, on the server's machine: run this as one of them"
-            )
-        }
-        Error::Value(value) => match max_utilization {
-            Some(share) if share.0 == value => anyhow!(
-                "{} is already reserved, which is more than {share}: release a reservation first (`xqos list`)",
-                Share(before.admitted_utilization_ppm)
-            ),
-            _ => error.into(),
-        },
-        _ => error.into(),
+    match (error, max_utilization) {
+        (Error::Access, _) => anyhow!(
+            "only root or the X server's user may set the policy, on the server's machine: run this as one of them"
+        ),
+        (Error::Value(value), Some(share)) if share.0 == value => anyhow!(
+            "{} is already reserved, which is more than {share}: release a reservation first (`xqos list`)",
+            Share(before.admitted_utilization_ppm)
+        ),
+        (error, _) => error.into(),
     }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! `xqos replay`: runs a recorded trace through the scheduler again, unchanged or under another policy.
 
+use crate::commands::policy::policies;
 use crate::commands::trace;
 use crate::kind::Kind;
 use anyhow::{Result, bail};
@@ -34,8 +35,8 @@ pub struct Arguments {
     /// Repeat the recorded calls to the scheduler, and compare every decision
     #[arg(long, conflicts_with_all = ["policy", "reserve", "slice", "cut"])]
     check: bool,
-    /// The policy: stock, classic, smart, fair, fixed or smart-strict [default: the recorded one]
-    #[arg(long, value_name = "POLICY", value_parser = policy)]
+    /// The policy [default: the recorded one]
+    #[arg(long, value_name = "POLICY", value_parser = policies(), hide_possible_values = true)]
     policy: Option<PolicyKind>,
     /// Reserve for programs with this text in their name, or for a pid; may be repeated
     #[arg(long, value_name = "NAME|PID=BUDGET/PERIOD", value_parser = reserve)]
@@ -58,11 +59,6 @@ Examples:
   xqos replay --policy fair --cut on desk.trace    long requests in parts
 
 --check exits with 1 if a decision differs from the recorded one.";
-
-fn policy(text: &str) -> Result<PolicyKind, String> {
-    let names = PolicyKind::ALL.map(PolicyKind::name).join(", ");
-    PolicyKind::from_name(text).ok_or_else(|| format!("there is no policy '{text}': choose one of {names}"))
-}
 
 fn reserve(text: &str) -> Result<(String, Reservation), String> {
     let (who, reservation) =
@@ -169,29 +165,20 @@ fn names_of(workload: &Workload) -> Vec<(String, u32)> {
 }
 
 fn report(recorded: &Model, replayed: &Model, policy: PolicyKind) -> String {
-    let mut table = Table::new(vec![
-        Column::words("CLIENT", 0).elastic(),
-        Column::number("BURSTS", 0),
-        Column::number("MEAN", 0),
-        Column::number("P50", 0),
-        Column::number("P99", 0),
-        Column::number("WORST", 0),
-        Column::number("REPLAYED", 0),
-        Column::number("MEAN", 0),
-        Column::number("P50", 0),
-        Column::number("P99", 0),
-        Column::number("WORST", 0),
-        Column::number("SERVED", 0),
-        Column::number("REPLAYED", 0),
-    ]);
+    let figures = ["BURSTS", "MEAN", "P50", "P99", "WORST"];
+    let mut table = Table::new(vec![Column::words("CLIENT", 0).elastic()])
+        .numbers(0, &figures)
+        .numbers(0, &["REPLAYED"])
+        .numbers(0, &figures[1..])
+        .numbers(0, &["SERVED", "REPLAYED"]);
     let base = |model: &Model, key: usize| model.clients().get(key).map(|client| client.identity.base);
     for (key, client) in recorded.clients().iter().enumerate() {
         let other = (0..replayed.clients().len()).find(|&other| base(replayed, other) == Some(client.identity.base));
         let Some(other) = other.map(|other| &replayed.clients()[other].total) else { continue };
         let figures = |responses: &Histogram| {
-            let quantiles = [0.5, 0.99].map(|part| of_ns(responses.quantile_ns(part)));
-            let [p50, p99] = quantiles;
-            [responses.count().to_string(), of_ns(responses.mean_ns()), p50, p99, of_ns(responses.worst_ns())]
+            let [p50, p99] = [0.5, 0.99].map(|part| responses.quantile_ns(part));
+            let times = [responses.mean_ns(), p50, p99, responses.worst_ns()].map(of_ns);
+            [responses.count().to_string()].into_iter().chain(times)
         };
         let mut row = vec![recorded.name(key)];
         row.extend(figures(&client.total.responses));
