@@ -5,9 +5,8 @@
 //! this command exits.
 
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
-use rustix::io::{Errno, read};
 use std::collections::BTreeSet;
-use std::io;
+use std::io::{self, BufRead, Read};
 use std::os::fd::{AsRawFd, RawFd};
 
 /// Longest line; a line holds one number.
@@ -33,35 +32,26 @@ impl Named {
 
     /// Reads the pending input and returns the removed programs; `None` at the end of the input.
     pub fn update(&mut self) -> io::Result<Option<Vec<i32>>> {
-        let (mut chunk, mut no_longer) = ([0; 1024], Vec::new());
-        loop {
-            match read(io::stdin(), &mut chunk) {
-                Ok(0) => return Ok(None),
-                Ok(count) => no_longer.extend(self.take(&chunk[..count])?),
-                Err(Errno::AGAIN) => return Ok(Some(no_longer)),
-                Err(Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
+        self.take(&mut io::stdin().lock())
     }
 
-    fn take(&mut self, bytes: &[u8]) -> io::Result<Vec<i32>> {
+    fn take(&mut self, input: &mut impl BufRead) -> io::Result<Option<Vec<i32>>> {
         let mut no_longer = Vec::new();
-        for &byte in bytes {
-            if byte != b'\n' {
-                self.line.push(byte);
-            } else if let Some(pid) = self.end_line()? {
-                no_longer.push(pid);
-            }
-            if self.line.len() > MAX_LINE {
-                return Err(no_pid(&self.line));
+        loop {
+            match input.by_ref().take(MAX_LINE as u64).read_until(b'\n', &mut self.line) {
+                Ok(0) => return Ok(None),
+                Ok(_) if self.line.ends_with(b"\n") => no_longer.extend(self.end_line()?),
+                Ok(_) if self.line.len() >= MAX_LINE => return Err(no_pid(&self.line)),
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Some(no_longer)),
+                Err(error) => return Err(error),
             }
         }
-        Ok(no_longer)
     }
 
     fn end_line(&mut self) -> io::Result<Option<i32>> {
-        let line = std::mem::take(&mut self.line);
+        let mut line = std::mem::take(&mut self.line);
+        line.pop();
         let number: Option<i32> = std::str::from_utf8(&line).ok().and_then(|line| line.parse().ok());
         let number = number.filter(|&number| number > i32::MIN).ok_or_else(|| no_pid(&line))?;
         if number > 0 {
@@ -90,19 +80,33 @@ fn no_pid(line: &[u8]) -> io::Error {
 mod tests {
     use super::*;
 
+    /// An input on which nothing more is pending.
+    struct Pending;
+
+    impl Read for Pending {
+        fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+            Err(io::ErrorKind::WouldBlock.into())
+        }
+    }
+
+    fn take(named: &mut Named, bytes: &[u8]) -> io::Result<Vec<i32>> {
+        named.take(&mut io::BufReader::new(bytes.chain(Pending))).map(|removed| removed.expect("it has not ended"))
+    }
+
     #[test]
     fn programs_are_added_and_removed_however_the_input_is_split() {
         let mut named = Named::default();
-        assert!(named.take(b"12\n3").unwrap().is_empty());
+        assert!(take(&mut named, b"12\n3").unwrap().is_empty());
         assert!(named.has(12) && !named.has(3));
-        assert_eq!(named.take(b"4\n-12\n-99\n").unwrap(), [12]);
+        assert_eq!(take(&mut named, b"4\n-12\n-99\n").unwrap(), [12]);
         assert!(named.has(34) && !named.has(12));
+        assert!(named.take(&mut &b""[..]).unwrap().is_none(), "the input has ended");
     }
 
     #[test]
     fn other_input_is_an_error() {
         for bytes in [&b"x\n"[..], b"\n", b"1 2\n", b"\xff\n", &[b'1'; 40], b"-2147483648\n"] {
-            assert!(Named::default().take(bytes).is_err(), "{bytes:?}");
+            assert!(take(&mut Named::default(), bytes).is_err(), "{bytes:?}");
         }
     }
 }
