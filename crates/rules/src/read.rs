@@ -258,7 +258,9 @@ fn never_fits(key: Key, text: &str) -> Option<&'static str> {
         Key::Name if text.bytes().filter(|&byte| byte != b'*').count() > MAX_NAME => {
             Some("a file's name has at most 255 bytes")
         }
-        Key::Unit if text.contains('/') => Some("a unit is one component of a control group's path: match cgroup"),
+        Key::Unit if text.contains('/') => {
+            Some("a unit is one part of a control group's path: to match the whole path, use cgroup")
+        }
         _ => None,
     }
 }

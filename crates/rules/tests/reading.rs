@@ -98,7 +98,7 @@ fn each_mistake_has_a_line_and_a_correction() {
         ),
         (rule("name = \"*/mpv\"", "weight = 2"), 4, "name: '*/mpv' never matches"),
         (rule(&format!("name = \"{}\"", "x".repeat(256)), "weight = 2"), 4, "a file's name has at most 255 bytes"),
-        (rule("unit = \"*/app-x\"", "weight = 2"), 4, "a unit is one component of a control group's path"),
+        (rule("unit = \"*/app-x\"", "weight = 2"), 4, "a unit is one part of a control group's path"),
         (rule("local = \"yes\"", "weight = 2"), 4, "local is true or false"),
         (rule("state = \"activ\"", "weight = 2"), 4, "there is no state 'activ': choose among active, fullscreen"),
         (rule("not = { not = { exe = \"*\" } }", "weight = 2"), 4, "not has no key 'not'"),
