@@ -14,19 +14,18 @@ const FIRST_EXTENSION: u8 = 128;
 /// The extensions of one server.
 #[derive(Debug, Default)]
 pub struct Names {
-    extensions: Vec<(String, ExtensionInformation)>,
+    extensions: Vec<(String, u8)>,
 }
 
 impl Names {
     /// Names for a server with these extensions and major opcodes.
     pub fn new(extensions: impl IntoIterator<Item = (String, u8)>) -> Names {
-        let information = |major_opcode| ExtensionInformation { major_opcode, first_event: 0, first_error: 0 };
-        Names { extensions: extensions.into_iter().map(|(name, major)| (name, information(major))).collect() }
+        Names { extensions: extensions.into_iter().collect() }
     }
 
     /// The extensions and their major opcodes.
     pub fn extensions(&self) -> impl Iterator<Item = (String, u8)> + '_ {
-        self.extensions.iter().map(|(name, information)| (name.clone(), information.major_opcode))
+        self.extensions.iter().cloned()
     }
 
     /// The name of a request that is encoded as major opcode + 65536 x minor opcode.
@@ -59,8 +58,8 @@ impl Names {
 
 impl ExtInfoProvider for Names {
     fn get_from_major_opcode(&self, major_opcode: u8) -> Option<(&str, ExtensionInformation)> {
-        let (name, information) = self.extensions.iter().find(|(_, known)| known.major_opcode == major_opcode)?;
-        Some((name, *information))
+        let (name, _) = self.extensions.iter().find(|(_, known)| *known == major_opcode)?;
+        Some((name, ExtensionInformation { major_opcode, first_event: 0, first_error: 0 }))
     }
 
     // Never needed, because only names of requests are looked up.

@@ -111,8 +111,8 @@ const COLUMNS of client: ClientResult as JSON;
     client.reserve().map_or(Value::Other(Json::Null, "none".to_owned()), |reserve| Value::Text(reserve.typed()));
 "confidence" number("CONFIDENCE", 10, ""): "0 to 1: how well the jobs fit the period" =>
     Value::Other(json!(client.confidence()), format!("{:.2}", client.confidence()));
-"near": "fraction of intervals close to the period" => Value::or_none(client.near(), Value::Number);
-"coverage": "jobs per period" => Value::or_none(client.coverage(), Value::Number);
+"near": "fraction of intervals close to the period" => Value::or_none(client.fit(), |(near, _)| Value::Number(near));
+"coverage": "jobs per period" => Value::or_none(client.fit().and_then(|fit| fit.1), Value::Number);
 "jobs" number("JOBS", 6, ""): "number of jobs" => count(client.last.jobs);
 }
 
@@ -206,19 +206,12 @@ impl ClientResult {
         }
     }
 
-    fn near(&self) -> Option<f64> {
+    /// The fraction of intervals close to the period, and the jobs per period; a loop has one job per period.
+    fn fit(&self) -> Option<(f64, Option<f64>)> {
         match self.periodic {
-            Some((_, Beat::Clock(fit))) => Some(fit.near),
-            Some((report, Beat::Loop(_))) => Some(report.confidence),
-            None => self.last.seen.map(|fit| fit.near),
-        }
-    }
-
-    fn coverage(&self) -> Option<f64> {
-        match self.periodic {
-            Some((_, Beat::Clock(fit))) => Some(fit.coverage),
-            Some((_, Beat::Loop(_))) => None,
-            None => self.last.seen.map(|fit| fit.coverage),
+            Some((_, Beat::Clock(fit))) => Some((fit.near, Some(fit.coverage))),
+            Some((report, Beat::Loop(_))) => Some((report.confidence, None)),
+            None => self.last.seen.map(|fit| (fit.near, Some(fit.coverage))),
         }
     }
 }
