@@ -158,43 +158,26 @@ impl Trace {
 
     /// All records. Damaged chunks appear as `Lost` records.
     pub fn records(&self) -> impl Iterator<Item = Words> + '_ {
-        Chunks { bytes: &self.bytes, at: self.first_chunk, last_ns: 0 }.flatten()
+        let (bytes, mut at, mut last) = (self.bytes.as_slice(), self.first_chunk, Time(0));
+        let chunks = std::iter::from_fn(move || {
+            let rest = bytes.get(at + 1..)?;
+            let Some((records, end)) = unpack(bytes, at) else {
+                let announced = u32_at(bytes, at + 8).map_or(1, u64::from).min(CHUNK_RECORDS as u64);
+                let next = rest.windows(4).position(|four| four == CHUNK_MAGIC);
+                at = next.map_or(bytes.len(), |offset| at + 1 + offset);
+                let what = Entry::Lost { records: announced.max(1) };
+                return Some(vec![Event { at: last, what }.encode()]);
+            };
+            at = end;
+            last = records.last().map_or(last, |words| Time(words[0]));
+            Some(records)
+        });
+        chunks.flatten()
     }
 
     /// All events. Records of unknown kinds are skipped.
     pub fn events(&self) -> impl Iterator<Item = Event> + '_ {
         self.records().filter_map(Event::decode)
-    }
-}
-
-struct Chunks<'a> {
-    bytes: &'a [u8],
-    at: usize,
-    last_ns: u64,
-}
-
-impl Iterator for Chunks<'_> {
-    type Item = Vec<Words>;
-
-    fn next(&mut self) -> Option<Vec<Words>> {
-        if self.at >= self.bytes.len() {
-            return None;
-        }
-        match unpack(self.bytes, self.at) {
-            Some((records, end)) => {
-                self.at = end;
-                self.last_ns = records.last().map_or(self.last_ns, |words| words[0]);
-                Some(records)
-            }
-            None => {
-                let announced = u32_at(self.bytes, self.at + 8).map_or(1, u64::from).min(CHUNK_RECORDS as u64);
-                let rest = &self.bytes[self.at + 1..];
-                let next = rest.windows(4).position(|four| four == CHUNK_MAGIC);
-                self.at = next.map_or(self.bytes.len(), |offset| self.at + 1 + offset);
-                let what = Entry::Lost { records: announced.max(1) };
-                Some(vec![Event { at: Time(self.last_ns), what }.encode()])
-            }
-        }
     }
 }
 
