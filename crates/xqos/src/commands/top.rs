@@ -48,12 +48,6 @@ Examples:
   xqos top --reset
   sudo xqos top --attach :0
 
-Keys: s sort, I sort backwards, f choose columns, t tree of users, applications
-and clients, g group, + and - unfold and fold, w waits of the selected row, /
-filter, p pause, Enter details, l longest requests, r reserve, x release, u
-undo, R time each request (tens of nanoseconds each) until R is pressed again, D
-default settings, ? help, q quit.
-
 Settings of the screen are kept in ~/.config/xqos/top.toml (or below
 XDG_CONFIG_HOME): columns, sort, reverse, group and waits.
 
@@ -61,7 +55,7 @@ XDG_CONFIG_HOME): columns, sort, reverse, group and waits.
 (ever): always since it connected.";
 
 fn help() -> String {
-    format!("{EXAMPLES}\n\n{}", fields_help())
+    format!("{EXAMPLES}\n\nKeys:\n{}\n\n{}", screen::keys_help(80).join("\n"), fields_help())
 }
 
 pub fn interval(text: &str) -> Result<Micros, String> {

@@ -26,6 +26,7 @@ use rows::{Arrangement, Key, Row};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
+pub use help::keys_help;
 pub use table::text;
 use xqos_agent::client::reservation_of;
 use xqos_agent::rules::process::Users;

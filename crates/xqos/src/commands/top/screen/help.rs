@@ -11,7 +11,7 @@ use xqos_cli::width::wrapped;
 /// Columns of the window, including its border.
 const WIDTH: u16 = 76;
 
-const KEYS: [(&str, &str); 17] = [
+const KEYS: [(&str, &str); 18] = [
     ("Up, Down", "choose a row; also PageUp, PageDown, Home and End"),
     ("Enter, Esc", "show its details; go back to the table"),
     ("s, S", "sort by the next column, by the previous column; also > and <"),
@@ -27,8 +27,9 @@ const KEYS: [(&str, &str); 17] = [
     ("p, Space", "pause"),
     ("r", "reserve budget/period, such as 3ms/10ms; you may add hard or soft=paper"),
     ("x, u", "release its reservation, after a question; undo the last change"),
-    ("R", "time each request, to find expensive kinds"),
+    ("R", "time each request, to find expensive kinds (tens of nanoseconds each), until R is pressed again"),
     ("D, q", "use the default settings, after a question; quit (settings are kept)"),
+    ("?", "help"),
 ];
 
 /// Draws the help from `line` on, or from the last line that fills the window. Returns the first visible line.
@@ -47,8 +48,12 @@ pub fn draw(frame: &mut Frame, line: u16) -> u16 {
     line
 }
 
+pub fn keys_help(width: usize) -> Vec<String> {
+    KEYS.iter().flat_map(|(key, text)| explained(key, text, width)).collect()
+}
+
 fn lines(width: usize) -> Vec<String> {
-    let keys = KEYS.iter().flat_map(|(key, text)| explained(key, text, width));
     let spans = "Columns: (last) is the last interval, (ever) since the client connected, even before top started";
-    keys.chain(wrapped(spans, width)).chain(columns_help(CLIENT, width).lines().map(str::to_owned)).collect()
+    let columns = columns_help(CLIENT, width);
+    keys_help(width).into_iter().chain(wrapped(spans, width)).chain(columns.lines().map(str::to_owned)).collect()
 }
