@@ -12,7 +12,6 @@ use parquet::schema::types::{Type, TypePtr};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Kind of the values of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Text,
@@ -34,12 +33,10 @@ impl Kind {
     }
 }
 
-/// A column of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Column {
     pub name: &'static str,
     pub kind: Kind,
-    /// The column's values may be null.
     pub is_optional: bool,
     pub about: &'static str,
 }

@@ -68,7 +68,6 @@ pub struct SessionFiles<T> {
     written: Written,
 }
 
-/// Amount of data written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Written {
     pub files: u64,

@@ -21,7 +21,6 @@ use std::sync::Arc;
 /// Number of rows in a row group, which is held in memory. DuckDB and Spark split work into groups of this size.
 const GROUP_ROWS: usize = 122_880;
 
-/// A file of one table that is being written.
 #[derive(Debug)]
 pub struct Writer<T> {
     /// `None` after [`Writer::finish`].

@@ -7,7 +7,6 @@
 
 use crate::column::{Cells, Column, Field, Instant};
 
-/// A table.
 pub trait Table {
     const NAME: &'static str;
     const ABOUT: &'static str;
@@ -18,7 +17,6 @@ pub trait Table {
     fn add(row: &Self::Row<'_>, cells: &mut [Cells]);
 }
 
-/// Description of a table.
 #[derive(Clone, Copy, Debug)]
 pub struct TableDescription {
     pub name: &'static str,

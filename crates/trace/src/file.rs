@@ -28,14 +28,12 @@ use xqos_core::Time;
 
 const MAGIC: &[u8; 8] = b"xqostrc2";
 const CHUNK_MAGIC: &[u8; 4] = b"xqch";
-/// Maximum number of records in a chunk.
 const CHUNK_RECORDS: usize = 16_384;
 /// Maximum size of a record before compression.
 const MAX_BYTES: usize = 48;
 /// A fast level; higher levels compress records only slightly better.
 const ZSTD_LEVEL: i32 = 3;
 
-/// Metadata of a trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Header {
     /// The version of xqos that wrote the trace.
@@ -119,7 +117,6 @@ impl Writer {
         Ok(())
     }
 
-    /// Size of the file.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }

@@ -5,7 +5,6 @@
 
 const CUTS: u32 = 32;
 
-/// A distribution of durations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Histogram {
     buckets: Vec<u32>,
@@ -26,7 +25,6 @@ impl Histogram {
         self.worst_ns = self.worst_ns.max(ns);
     }
 
-    /// Adds the values of another histogram.
     pub fn absorb(&mut self, other: &Histogram) {
         if self.buckets.len() < other.buckets.len() {
             self.buckets.resize(other.buckets.len(), 0);

@@ -26,7 +26,6 @@ const BUFFER_KB: usize = 4096;
 /// All buffers together, on a machine with many processors.
 const ALL_BUFFERS_KB: usize = 128 * 1024;
 
-/// A running trace of the kernel.
 #[derive(Debug)]
 pub struct Kernel {
     instance: Instance,
@@ -67,7 +66,6 @@ impl Kernel {
         self.read()
     }
 
-    /// Number of events that were lost.
     pub fn lost(&self) -> u64 {
         self.instance.lost()
     }

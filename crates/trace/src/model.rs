@@ -49,7 +49,6 @@ pub struct Model {
     pub now: Time,
     pub decisions: u64,
     pub early_ends: u64,
-    /// Number of lost records.
     pub lost: u64,
     pub kernel: bool,
     server_pid: u32,

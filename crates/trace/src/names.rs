@@ -8,7 +8,6 @@ use x11rb_protocol::protocol::get_request_name;
 use x11rb_protocol::x11_utils::{ExtInfoProvider, ExtensionInformation};
 use xqos_abi::{EXTENSION_NAME, REQUESTS};
 
-/// The lowest major opcode that an extension can have.
 const FIRST_EXTENSION: u8 = 128;
 
 /// The extensions of one server.
@@ -23,7 +22,6 @@ impl Names {
         Names { extensions: extensions.into_iter().collect() }
     }
 
-    /// The extensions and their major opcodes.
     pub fn extensions(&self) -> impl Iterator<Item = (String, u8)> + '_ {
         self.extensions.iter().cloned()
     }

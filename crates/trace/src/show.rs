@@ -16,7 +16,6 @@ use xqos_cli::time::of_ns;
 use xqos_cli::width::{Align, padded};
 use xqos_core::{Fact, GroupId, Holder, Mode, Pacing, Parameters, Reservation, Role, Service, Supply, Time};
 
-/// Selects the records to show.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
     /// Part of a program's name, or a pid.

@@ -18,7 +18,6 @@ use std::path::{Path, PathBuf};
 const PREFIX: &str = "xqos-";
 const ROOTS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
-/// A private trace instance.
 #[derive(Debug)]
 pub struct Instance {
     folder: PathBuf,
@@ -51,7 +50,6 @@ impl Instance {
         &self.folder
     }
 
-    /// Writes to one of the instance's files.
     pub fn write(&self, name: &str, value: &str) -> Result<()> {
         fs::write(self.folder.join(name), value).with_context(|| format!("cannot write {value} to {name}"))
     }

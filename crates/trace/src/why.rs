@@ -124,7 +124,6 @@ pub struct Served {
     pub request: String,
 }
 
-/// The answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Diagnosis {
     /// `None` if nobody waited.
@@ -135,7 +134,6 @@ pub struct Diagnosis {
     pub absent_ns: u64,
     pub span_ns: u64,
     pub lost: u64,
-    /// The trace has records of the kernel.
     pub kernel: bool,
 }
 

@@ -25,7 +25,6 @@ pub struct Message {
     pub name: u32,
 }
 
-/// A connection of the capture.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Connection {
     /// "emacs (connection 1)", or its address if the capture does not name the program.

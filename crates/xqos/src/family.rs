@@ -45,7 +45,6 @@ enum Origin {
     Stray,
 }
 
-/// The descendants of this process.
 #[derive(Debug)]
 pub struct Family {
     root: i32,

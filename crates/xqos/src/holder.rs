@@ -39,7 +39,6 @@ pub fn selected(session: &Session, selector: Option<&Selector>, group: Option<&s
     Ok(vec![found.ok_or_else(missing)?])
 }
 
-/// All clients and groups.
 pub fn all(session: &Session) -> Result<Vec<Holder>> {
     Ok(session.others()?.into_iter().map(Holder::of_client).chain(groups(session)?).collect())
 }
@@ -51,7 +50,8 @@ fn groups(session: &Session) -> Result<Vec<Holder>> {
         let groups = by_name.entry(entry.group_name.to_string()).or_default();
         groups.entry(entry.group).or_default().push(entry);
     }
-    let holder = |groups: BTreeMap<_, _>| Holder { is_group: true, accounts: groups.into_values().collect() };
+    let holder =
+        |groups: BTreeMap<u32, Vec<ClientEntry>>| Holder { is_group: true, accounts: groups.into_values().collect() };
     Ok(by_name.into_values().map(holder).collect())
 }
 
@@ -133,7 +133,6 @@ impl Holder {
         (!self.is_group).then(by_rule).flatten().unwrap_or_else(typed)
     }
 
-    /// The option that selects this holder.
     fn option(&self) -> String {
         let entry = self.first();
         match self.is_group {

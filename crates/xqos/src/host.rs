@@ -21,7 +21,6 @@ pub fn in_path(name: &OsStr, is_wanted: impl Fn(&Path) -> bool) -> Option<PathBu
     env::split_paths(&folders).map(|folder| folder.join(name)).find(|path| is_program(path) && is_wanted(path))
 }
 
-/// Returns true if a process has loaded the module.
 pub fn has_module(pid: i32) -> bool {
     let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
     maps.lines().any(|line| MODULE_NAMES.iter().any(|name| line.ends_with(name)))
@@ -37,7 +36,6 @@ pub fn shell_quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
 
-/// Returns true if the path is an executable file.
 pub fn is_program(path: &Path) -> bool {
     path.metadata().is_ok_and(|facts| facts.is_file() && facts.mode() & 0o111 != 0)
 }
@@ -52,7 +50,6 @@ pub struct Host {
     pub process: Option<HostProcess>,
 }
 
-/// The server's process.
 #[derive(Debug)]
 pub struct HostProcess {
     pub pid: i32,

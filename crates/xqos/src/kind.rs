@@ -42,10 +42,8 @@ pub fn split(text: &str) -> (&str, ReservationKind) {
     found.next().unwrap_or((text.trim(), ReservationKind::Soft))
 }
 
-/// How much to reserve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Amount {
-    /// A fixed budget and period.
     Fixed(Reservation),
     /// The measured need.
     Auto,

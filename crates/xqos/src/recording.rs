@@ -23,7 +23,6 @@ pub const READ_EVERY: Duration = Duration::from_millis(20);
 pub const ENDED: &str = "the server ended the trace because it was reset or stopped, or because xqos stepped aside";
 const GONE: &str = "the server is gone or has closed the connection: the trace ends there";
 
-/// The records of a server.
 #[derive(Debug)]
 pub struct Source<'a> {
     session: &'a Session,

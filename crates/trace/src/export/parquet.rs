@@ -15,7 +15,6 @@ use xqos_fleet::column::Instant;
 use xqos_fleet::dataset::{Day, Session, SessionFiles, Written};
 use xqos_fleet::tables::{self, Bursts, Clients, Sessions, Waits};
 
-/// Destination of an export.
 #[derive(Clone, Copy, Debug)]
 pub struct Target<'a> {
     pub folder: &'a Path,

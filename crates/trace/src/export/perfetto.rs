@@ -58,7 +58,6 @@ const SLICE_END: u64 = 2;
 const INSTANT: u64 = 3;
 const COUNTER: u64 = 4;
 
-/// A protobuf message under construction.
 #[derive(Debug, Default)]
 struct Message(Vec<u8>);
 
@@ -102,18 +101,12 @@ fn processor_uuid(cpu: u32) -> u64 {
     (1 << 40) + u64::from(cpu) * 2
 }
 
-/// The track of a connection's messages.
 fn wire_uuid(at: usize) -> u64 {
     (1 << 41) + at as u64
 }
 
 /// Writes a trace, and the messages of a capture if there is one.
-pub fn write(
-    events: impl Iterator<Item = Event>,
-    names: &Names,
-    wire: &Wire,
-    out: &mut impl Write,
-) -> io::Result<()> {
+pub fn write(events: impl Iterator<Item = Event>, names: &Names, wire: &Wire, out: &mut impl Write) -> io::Result<()> {
     let mut writer = Writer {
         out,
         model: Model::new(),
@@ -140,7 +133,6 @@ struct Writer<'a, W> {
     described: BTreeMap<usize, (String, bool)>,
     /// The holder of the server grab, and when the grab started.
     grab: Option<(usize, Time)>,
-    /// The processors that are described.
     processors: BTreeSet<u32>,
     running: Running,
     now: Time,

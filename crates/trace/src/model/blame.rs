@@ -11,7 +11,6 @@ const SLICES_KEPT: usize = 64;
 /// Maximum number of recent server grabs that are kept, because they may overlap a wait.
 const GRABS_KEPT: usize = 64;
 
-/// A recent slice.
 #[derive(Clone, Copy, Debug)]
 pub struct Slice {
     pub runs: usize,
@@ -125,7 +124,6 @@ impl Model {
         ready.into_iter().filter_map(|key| self.finish(key, now)).collect()
     }
 
-    /// Records that the kernel switched threads on a processor.
     pub(super) fn switch(&mut self, from: u32, to: u32, still_runnable: bool, at: Time) {
         self.kernel = true;
         if from == self.server_pid {

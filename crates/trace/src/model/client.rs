@@ -61,7 +61,6 @@ pub struct Figures {
     pub kinds: BTreeMap<u32, Kind>,
 }
 
-/// Requests of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Kind {
     pub count: u64,
@@ -80,7 +79,6 @@ pub struct Budget {
     pub(super) missed: bool,
 }
 
-/// A burst that waited.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Burst {
     pub key: usize,

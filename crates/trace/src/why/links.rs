@@ -18,7 +18,6 @@ const ASKS: [&str; 8] = ["Get", "Query", "List", "Intern", "Alloc", "Lookup", "T
 /// Local programs that pass on the connections of remote ones.
 const RELAYS: [&str; 6] = ["ssh", "sshd", "xqos-wire", "nxproxy", "socat", "xpra"];
 
-/// A series of round trips.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stretch {
     pub from: Time,
@@ -48,7 +47,6 @@ struct Link {
 }
 
 impl Link {
-    /// Ends the current stretch.
     fn pause(&mut self) {
         let ended = self.now.take().filter(|stretch| stretch.trips.len() >= LEAST);
         if ended.as_ref().map(|stretch| stretch.ns) > self.longest.as_ref().map(|stretch| stretch.ns) {

@@ -11,7 +11,6 @@ use std::collections::BTreeMap;
 use xqos_abi::trace::{Entry, Event};
 use xqos_core::{Fact, Service, Time};
 
-/// A slice of the trace.
 #[derive(Clone, Copy, Debug)]
 struct Slice {
     key: usize,

@@ -252,7 +252,6 @@ fn explain(error: Error, max_utilization: Option<Share>, before: &ServerInfo) ->
     }
 }
 
-/// The current settings.
 #[derive(Debug, Default)]
 pub struct Settings {
     pub info: ServerInfo,
@@ -265,7 +264,6 @@ pub struct Settings {
 }
 
 fields! {
-/// The fields of the settings.
 const SETTINGS of set: Settings as JSON;
 
 "policy" title("policy"): "name of the policy" =>

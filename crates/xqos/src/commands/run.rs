@@ -186,7 +186,6 @@ impl Arguments {
     }
 }
 
-/// The running program and its connections.
 struct Run<'a> {
     wish: &'a Arguments,
     session: Session,
@@ -229,7 +228,6 @@ impl Run<'_> {
         }
     }
 
-    /// Updates the measured reservations.
     fn tune(&mut self) {
         let Some(auto) = self.auto.as_mut().filter(|_| !self.server_gone) else { return };
         match auto.turn(&self.session) {

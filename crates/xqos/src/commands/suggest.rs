@@ -89,7 +89,6 @@ struct ClientResult {
 }
 
 fields! {
-/// The columns and JSON members of a client.
 const COLUMNS of client: ClientResult as JSON;
 
 "pid": "process id" => count(client.pid);

@@ -9,7 +9,6 @@ use std::collections::BTreeMap;
 use xqos_abi::trace::{Entry, Event};
 use xqos_core::Time;
 
-/// A processor's lane.
 #[derive(Debug, Default, Serialize)]
 pub struct Processor {
     number: u32,
@@ -28,7 +27,6 @@ pub struct Processor {
 struct Interrupts {
     begins: Column,
     ends: Column,
-    /// The index of each one's name.
     names: Column,
 }
 

@@ -22,7 +22,6 @@ pub struct Rights {
 }
 
 impl Rights {
-    /// The rights of this process.
     pub fn of_process(display: Option<&str>) -> Rights {
         Rights { raise: processor::may_raise(), own_server: is_own(display) }
     }
@@ -38,7 +37,6 @@ fn is_own(display: Option<&str>) -> Option<bool> {
     Some(std::os::unix::fs::MetadataExt::uid(&server) == user)
 }
 
-/// Warnings about valid rules and limits.
 pub fn warnings(rules: &[Rule], limits: Limits, rights: Rights) -> Vec<String> {
     let mut all: Vec<String> = rules.iter().flat_map(|rule| of_rule(rule, rights)).collect();
     if limits.per_user.is_some() && rights.own_server != Some(true) {

@@ -17,6 +17,7 @@ mod waits;
 use super::settings::{Settings, SettingsFile};
 use anyhow::{Context, Result, bail};
 use changes::{Action, Change, Target};
+pub use help::keys_help;
 use ratatui::Frame;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
 use ratatui::layout::{Constraint, Layout};
@@ -26,7 +27,6 @@ use rows::{Arrangement, Key, Row};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
-pub use help::keys_help;
 pub use table::text;
 use xqos_agent::client::reservation_of;
 use xqos_agent::rules::process::Users;
@@ -43,7 +43,6 @@ const KEY_EVERY: Duration = Duration::from_millis(100);
 /// Lines that the table keeps if the waits are shown below it.
 const LEAST_ROWS: u16 = 5;
 
-/// What the user is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Purpose {
     Filter,
@@ -54,7 +53,6 @@ enum Purpose {
     Defaults,
 }
 
-/// An open prompt.
 #[derive(Clone, Debug)]
 struct Prompt {
     purpose: Purpose,
@@ -74,11 +72,9 @@ impl Prompt {
 enum Page {
     #[default]
     Table,
-    /// The details of the selected row.
     Details,
     /// The longest requests since the server started.
     Longest,
-    /// The choice of columns.
     Columns,
 }
 

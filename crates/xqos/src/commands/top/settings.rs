@@ -51,7 +51,6 @@ impl Grouping {
     }
 }
 
-/// A column in its place.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Choice {
     pub title: &'static str,
@@ -60,7 +59,6 @@ pub struct Choice {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    /// All columns, in order.
     pub columns: Vec<Choice>,
     /// Title of the column that the rows are sorted by.
     pub sort: &'static str,
@@ -95,7 +93,6 @@ fn titles() -> impl Iterator<Item = &'static str> {
     CLIENT.iter().filter(|field| matches!(field.place, Place::Column { .. })).map(|field| field.title)
 }
 
-/// The field of a column.
 pub fn field(title: &str) -> Option<&'static Field<Client>> {
     CLIENT.iter().find(|field| field.title == title)
 }
@@ -178,7 +175,6 @@ fn known(name: &str) -> Result<&'static str, String> {
     })
 }
 
-/// The settings file, and what it contains.
 #[derive(Debug)]
 pub struct SettingsFile {
     /// `None` if nothing is kept.
@@ -224,7 +220,6 @@ impl SettingsFile {
         written.with_context(|| format!("cannot keep the settings in {}", path.display()))
     }
 
-    /// Removes the file.
     pub fn reset(&self) -> Result<()> {
         match self.path.as_ref().map(fs::remove_file) {
             Some(Err(error)) if error.kind() != ErrorKind::NotFound => {

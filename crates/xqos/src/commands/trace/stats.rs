@@ -123,7 +123,6 @@ struct Kind {
 }
 
 fields! {
-/// The figures of a client in a trace.
 const CLIENT of client: ClientFigures as JSON;
 
 "pid": "process id" => count(client.identity.pid);
@@ -359,9 +358,11 @@ mod tests {
     fn connect(model: &mut Model, id: u16, pid: u32, name: [u8; 16]) {
         let (client, at) = (ClientId(id), model.now);
         let identity = Entry::Identity { client, pid, base: pid << 8, uid: 7 };
-        for what in
-            [Entry::Fact(Fact::Connected { client, descriptor: 4 }), identity, Entry::Name { client, part: 0, bytes: name }]
-        {
+        for what in [
+            Entry::Fact(Fact::Connected { client, descriptor: 4 }),
+            identity,
+            Entry::Name { client, part: 0, bytes: name },
+        ] {
             model.take(&Event { at, what });
         }
     }
@@ -385,9 +386,11 @@ mod tests {
         let [xwd] = &statistics.departed[..] else { panic!("{:?}", statistics.departed) };
         assert_eq!((xwd.program.as_deref(), xwd.uid, xwd.clients, xwd.requests), (Some("xwd"), Some(7), 5, 10));
         assert!((xwd.share - 0.20).abs() < 1e-9, "20 ms of 100 ms: {}", xwd.share);
-        let alone: Vec<&str> = statistics.clients.iter().filter(|one| !one.is_summed).map(|one| one.name.as_str()).collect();
+        let alone: Vec<&str> =
+            statistics.clients.iter().filter(|one| !one.is_summed).map(|one| one.name.as_str()).collect();
         assert_eq!(alone, ["xprop (200)", "mpv (10)"], "the only one of its program stays a client");
-        let shares = statistics.clients.iter().filter(|one| !one.is_summed).map(|one| one.share).sum::<f64>() + xwd.share;
+        let shares =
+            statistics.clients.iter().filter(|one| !one.is_summed).map(|one| one.share).sum::<f64>() + xwd.share;
         assert!((shares - 0.35).abs() < 1e-9, "the server was busy for 35 ms of 100 ms: {shares}");
         let [delay] = &statistics.delays[..] else { panic!("{:?}", statistics.delays) };
         assert_eq!((delay.who.as_str(), delay.why.as_str()), ("mpv (10)", "behind xwd x5 GetImage"));

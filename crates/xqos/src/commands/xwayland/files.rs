@@ -14,7 +14,6 @@ use xqos_cli::output::NewFile;
 /// Marks files that were written entirely by xqos.
 const MARK: &str = "# Written by `xqos xwayland install`; `xqos xwayland remove` takes it away.";
 
-/// Paths of a user's files.
 #[derive(Debug)]
 pub struct Places {
     /// The script, in a separate folder that can come first in PATH.

@@ -20,9 +20,7 @@ struct Status {
     /// Whether that file sets WLR_XWAYLAND, and puts the script first in PATH.
     wlroots: bool,
     path: bool,
-    /// Whether weston.ini names the script.
     weston: bool,
-    /// Whether /usr/bin/Xwayland is diverted.
     diverted: bool,
     running: Vec<Running>,
 }

@@ -16,7 +16,6 @@ use xqos_cli::time::of_ms;
 use xqos_cli::width::{Align, columns, padded};
 use xqos_trace::model::Kind;
 
-/// Selects a figure of a sample.
 type Pick = fn(&Point) -> f64;
 
 impl View {

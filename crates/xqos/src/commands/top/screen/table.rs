@@ -20,7 +20,6 @@ use xqos_cli::width::{Align, columns};
 const WITH_SPANS: u16 = 12;
 /// Minimum width of a terminal in which a long text takes a column's whole width before further columns are added.
 const WIDE: u16 = 120;
-/// Maximum width of a column.
 const MAX_WIDTH: u16 = 48;
 /// Returns false for fields that every single client has but a group does not. The other fields of a single client are
 /// empty in a sum.
@@ -147,7 +146,6 @@ pub fn text(sample: &Sample) -> String {
     text
 }
 
-/// The layout of a column.
 struct VisibleColumn {
     /// Index of the field.
     at: usize,
