@@ -26,18 +26,14 @@ pub struct Arguments {
     /// The policy to set
     #[arg(value_name = "NAME", value_parser = policies())]
     policy: Option<PolicyKind>,
-    /// Maximum time for one client while others wait, 0.1ms to 1s [fair, fixed]
-    #[arg(long, value_name = "TIME", value_parser = slice)]
-    slice: Option<Micros>,
+    #[command(flatten)]
+    shared: Shared,
     /// Length of a turn, after which the priority of a busy client falls, 0.1ms to 1s [smart]
     #[arg(long, value_name = "TIME", value_parser = slice)]
     timer_interval: Option<Micros>,
     /// Maximum turn of a client that runs alone, 0.1ms to 1s [smart]
     #[arg(long, value_name = "TIME", value_parser = slice)]
     maximum_slice: Option<Micros>,
-    /// Maximum sum of all reservations, up to 0.95; the rest stays available to other clients
-    #[arg(long, value_name = "SHARE")]
-    max_utilization: Option<Share>,
     /// Blocking time to assume when admitting reservations: a time, or 'observed'
     #[arg(long, value_name = "TIME|observed", value_parser = blocking)]
     blocking: Option<Micros>,
@@ -47,16 +43,6 @@ pub struct Arguments {
     /// With --expose-pacing: stop waiting when the client falls below this frame rate, 1 to 1000
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     min_fps: Option<u32>,
-    /// Serve compositors and window managers first: on, off, or their maximum share under contention, 0.05 to 0.9
-    /// [fair]
-    #[arg(long, value_name = "on|off|SHARE", value_parser = desktop)]
-    desktop: Option<Share>,
-    /// Cut long requests, to serve other clients in between: on, off, or after what time, 0.05ms to 100ms
-    #[arg(long, value_name = "on|off|TIME", value_parser = cut)]
-    cut: Option<Micros>,
-    /// Which clients share one allotment: none, those of one application, or those of one user [fair]
-    #[arg(long, value_name = "none|app|user", value_parser = grouping)]
-    groups: Option<Grouping>,
     /// Maximum sum of one user's reservations, 0.01 to 0.95, or off; does not apply to root and the server's user
     #[arg(long, value_name = "SHARE|off", value_parser = user_limit)]
     user_limit: Option<Share>,
@@ -65,7 +51,28 @@ pub struct Arguments {
     json: bool,
 }
 
-pub fn grouping(text: &str) -> Result<Grouping, String> {
+/// Options that `xqos server` has as well.
+#[derive(Args, Debug)]
+pub struct Shared {
+    /// Maximum time for one client while others wait, 0.1ms to 1s; initially 5ms [fair, fixed]
+    #[arg(long, value_name = "TIME", value_parser = slice)]
+    pub slice: Option<Micros>,
+    /// Maximum sum of all reservations, up to 0.95, initially 0.9; the rest stays available to other clients
+    #[arg(long, value_name = "SHARE")]
+    pub max_utilization: Option<Share>,
+    /// Serve compositors and window managers first: on (initially), off, or their maximum share under contention, 0.05
+    /// to 0.9 [fair]
+    #[arg(long, value_name = "on|off|SHARE", value_parser = desktop)]
+    pub desktop: Option<Share>,
+    /// Cut long requests, to serve other clients in between: on (initially), off, or after what time, 0.05ms to 100ms
+    #[arg(long, value_name = "on|off|TIME", value_parser = cut)]
+    pub cut: Option<Micros>,
+    /// Which clients share one allotment: none, those of one application (initially), or those of one user [fair]
+    #[arg(long, value_name = "none|app|user", value_parser = grouping)]
+    pub groups: Option<Grouping>,
+}
+
+fn grouping(text: &str) -> Result<Grouping, String> {
     Grouping::from_name(text).ok_or_else(|| format!("'{text}' is not a grouping: write none, app, or user"))
 }
 
@@ -105,11 +112,11 @@ the clients of one application are a group (its control group app-*.scope, or
 its process): twelve connections of one program get no more than one connection
 of another. With user, the clients of one user are a group.
 
-Defaults: fair, slice 5 ms, timer interval 5 ms, maximum slice 15 ms, max
-utilization 0.9, blocking observed, expose pacing off, min fps 20, desktop on
-(0.666667), cut on (0.25 ms), groups app, user limit off. Changes last until the
-server exits or resets; without -noreset, a server resets when its last client
-disconnects. To choose the settings at start-up, use `xqos server`.";
+Other initial settings: fair, timer interval 5 ms, maximum slice 15 ms, blocking
+observed, expose pacing off, min fps 20, desktop at most 0.666667, cut after
+0.25 ms, user limit off. Changes last until the server exits or resets; without
+-noreset, a server resets when its last client disconnects. To choose the
+settings at start-up, use `xqos server`.";
 
 fn help() -> String {
     format!("{EXAMPLES}\n\n{}", json_help("JSON", SETTINGS))
@@ -150,10 +157,11 @@ impl Arguments {
         }
         let (session, _) = Session::open_armed(display)?;
         let before = Settings::of(&session.control)?;
-        if self.cut.is_some() && !before.cut.is_possible {
+        if self.shared.cut.is_some() && !before.cut.is_possible {
             bail!("this server's requests cannot be cut, and no setting was changed: `xqos doctor` shows the reason");
         }
-        self.make(&session.control, &before).map_err(|error| explain(error, self.max_utilization, &before.info))?;
+        self.make(&session.control, &before)
+            .map_err(|error| explain(error, self.shared.max_utilization, &before.info))?;
         if self.json {
             return output::json(&Settings::of(&session.control)?);
         }
@@ -173,10 +181,10 @@ impl Arguments {
     fn make(&self, control: &Control, before: &Settings) -> xqos_client::Result<()> {
         let policy = PolicyChange {
             policy: self.policy,
-            slice_us: self.slice.map(|time| time.0),
+            slice_us: self.shared.slice.map(|time| time.0),
             timer_interval_us: self.timer_interval.map(|time| time.0),
             maximum_slice_us: self.maximum_slice.map(|time| time.0),
-            max_utilization_ppm: self.max_utilization.map(|share| share.0),
+            max_utilization_ppm: self.shared.max_utilization.map(|share| share.0),
             blocking_us: self.blocking.map(|time| time.0),
         };
         if policy != PolicyChange::default() {
@@ -188,9 +196,9 @@ impl Arguments {
         }
         let others = [
             self.user_limit.map(|share| Setting::UserLimit(share.0)),
-            self.groups.map(Setting::Grouping),
-            self.cut.map(|time| Setting::Cut(time.0)),
-            self.desktop.map(|share| Setting::Desktop(share.0)),
+            self.shared.groups.map(Setting::Grouping),
+            self.shared.cut.map(|time| Setting::Cut(time.0)),
+            self.shared.desktop.map(|share| Setting::Desktop(share.0)),
         ];
         others.into_iter().flatten().try_for_each(|setting| control.set(Subject::Server, setting))
     }
@@ -202,22 +210,22 @@ type Changeable = (&'static str, fn(&Arguments) -> Option<String>, fn(&Settings)
 #[rustfmt::skip]
 const CHANGEABLE: [Changeable; 12] = [
     ("", |asked| asked.policy.map(|kind| kind.name().to_owned()), |set| set.info.policy.name().to_owned()),
-    ("--slice ", |asked| asked.slice.map(Micros::typed), |set| Micros(set.info.slice_us).typed()),
+    ("--slice ", |asked| asked.shared.slice.map(Micros::typed), |set| Micros(set.info.slice_us).typed()),
     ("--timer-interval ", |asked| asked.timer_interval.map(Micros::typed),
         |set| Micros(set.info.timer_interval_us).typed()),
     ("--maximum-slice ", |asked| asked.maximum_slice.map(Micros::typed),
         |set| Micros(set.info.maximum_slice_us).typed()),
-    ("--max-utilization ", |asked| asked.max_utilization.map(|share| share.to_string()),
+    ("--max-utilization ", |asked| asked.shared.max_utilization.map(|share| share.to_string()),
         |set| Share(set.info.max_utilization_ppm).to_string()),
     ("--blocking ", |asked| asked.blocking.map(|time| time_or(time.0, "observed")),
         |set| time_or(set.info.blocking_configured_us, "observed")),
     ("--expose-pacing ", |asked| asked.expose_pacing.map(|time| time_or(time.0, "off")),
         |set| time_or(set.pacing.limit_us, "off")),
     ("--min-fps ", |asked| asked.min_fps.map(|fps| fps.to_string()), |set| set.min_fps().to_string()),
-    ("--desktop ", |asked| asked.desktop.map(|share| desktop_share(share.0)),
+    ("--desktop ", |asked| asked.shared.desktop.map(|share| desktop_share(share.0)),
         |set| desktop_share(set.desktop.share_ppm)),
-    ("--cut ", |asked| asked.cut.map(cut_time), |set| cut_time(Micros(set.cut.part_us))),
-    ("--groups ", |asked| asked.groups.map(|grouping| grouping.name().to_owned()),
+    ("--cut ", |asked| asked.shared.cut.map(cut_time), |set| cut_time(Micros(set.cut.part_us))),
+    ("--groups ", |asked| asked.shared.groups.map(|grouping| grouping.name().to_owned()),
         |set| set.groups.grouping.name().to_owned()),
     ("--user-limit ", |asked| asked.user_limit.map(|share| share_or_off(share.0)),
         |set| share_or_off(set.groups.user_limit_ppm)),

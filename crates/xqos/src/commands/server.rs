@@ -4,7 +4,7 @@
 //! This process becomes the server, so pid, signals and exit status are the server's. Conditions that would make the
 //! server run silently without xqos are checked first.
 
-use crate::commands::policy::{grouping, policies};
+use crate::commands::policy::{Shared, policies};
 use crate::{exports, host};
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -15,11 +15,10 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use xqos_abi::Grouping;
 use xqos_agent::processor;
 use xqos_cli::module_file;
 use xqos_cli::output::note;
-use xqos_cli::quantity::{Micros, Reservation, Share, cut, desktop, slice, within};
+use xqos_cli::quantity::{Micros, Reservation, within};
 use xqos_core::PolicyKind;
 use xqos_sys as sys;
 
@@ -33,22 +32,8 @@ pub struct Arguments {
     /// The initial scheduling policy [default: fair]
     #[arg(long, value_name = "NAME", value_parser = policies(), hide_possible_values = true)]
     policy: Option<PolicyKind>,
-    /// Maximum time for one client while others wait [default: 5ms]
-    #[arg(long, value_name = "TIME", value_parser = slice)]
-    slice: Option<Micros>,
-    /// Maximum sum of all reservations, up to 0.95 [default: 0.9]
-    #[arg(long, value_name = "SHARE")]
-    max_utilization: Option<Share>,
-    /// Serve compositors and window managers first: on, off, or their maximum share under contention, 0.05 to 0.9
-    /// [default: on]
-    #[arg(long, value_name = "on|off|SHARE", value_parser = desktop)]
-    desktop: Option<Share>,
-    /// Cut long requests, to serve other clients in between: on, off, or after what time, 0.05ms to 100ms [default: on]
-    #[arg(long, value_name = "on|off|TIME", value_parser = cut)]
-    cut: Option<Micros>,
-    /// Which clients share one allotment: none, app, or user [default: app]
-    #[arg(long, value_name = "none|app|user", value_parser = grouping)]
-    groups: Option<Grouping>,
+    #[command(flatten)]
+    shared: Shared,
     /// Processor time and period for the server's main thread, such as 8ms/10ms (SCHED_DEADLINE; needs CAP_SYS_NICE)
     #[arg(long, value_name = "BUDGET/PERIOD")]
     cpu: Option<Reservation>,
@@ -109,11 +94,11 @@ impl Arguments {
         command.envs(
             [
                 ("XQOS_POLICY", self.policy.map(|policy| policy.name().to_owned())),
-                ("XQOS_SLICE_US", self.slice.map(|slice| slice.0.to_string())),
-                ("XQOS_MAX_UTILIZATION_PPM", self.max_utilization.map(|share| share.0.to_string())),
-                ("XQOS_DESKTOP_SHARE_PPM", self.desktop.map(|share| share.0.to_string())),
-                ("XQOS_CUT_US", self.cut.map(|time| time.0.to_string())),
-                ("XQOS_GROUPS", self.groups.map(|grouping| grouping.name().to_owned())),
+                ("XQOS_SLICE_US", self.shared.slice.map(|slice| slice.0.to_string())),
+                ("XQOS_MAX_UTILIZATION_PPM", self.shared.max_utilization.map(|share| share.0.to_string())),
+                ("XQOS_DESKTOP_SHARE_PPM", self.shared.desktop.map(|share| share.0.to_string())),
+                ("XQOS_CUT_US", self.shared.cut.map(|time| time.0.to_string())),
+                ("XQOS_GROUPS", self.shared.groups.map(|grouping| grouping.name().to_owned())),
                 ("XQOS_GRAB_LIMIT_MS", self.grab_limit.map(|limit| (limit.0 / 1000).to_string())),
             ]
             .into_iter()
