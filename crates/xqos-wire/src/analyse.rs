@@ -49,7 +49,7 @@ pub struct Arguments {
     /// Show only this connection, by its number in the table
     #[arg(long, value_name = "NUMBER", conflicts_with_all = ["csv", "compare"])]
     connection: Option<usize>,
-    /// Show only rows or lines of these messages, such as message=CreateWindow,MapWindow; totals stay
+    /// Show only rows or lines of these messages, such as message=CreateWindow,MapWindow; totals count all messages
     #[arg(long = "where", value_name = "FILTER", conflicts_with_all = ["csv", "compare", "parquet", "images"])]
     filter: Option<Filter>,
     /// Print each message as a line, instead of figures; with --json, as a JSON object

@@ -40,7 +40,7 @@ pub struct Arguments {
     /// End at this time
     #[arg(long, value_name = "TIME")]
     to: Option<Micros>,
-    /// Draw only these messages, such as message=CreateWindow,Expose; packets stay
+    /// Draw only these messages, such as message=CreateWindow,Expose; packets are still drawn
     #[arg(long = "where", value_name = "FILTER")]
     filter: Option<Filter>,
     /// The title above the plot [default: the capture's name]
