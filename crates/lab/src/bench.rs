@@ -65,14 +65,14 @@ impl Bench {
         Parts::open(path, of)
     }
 
-    /// Prints a progress line with the experiment's own estimate of the time left.
-    pub fn say_with_left(&self, what: impl AsRef<str>, left: Duration) {
-        self.progress.say_with_left(what.as_ref(), left);
-    }
-
     /// Prints a progress line.
     pub fn say(&self, what: impl AsRef<str>) {
         self.progress.say(what.as_ref());
+    }
+
+    /// Prints a line that stays.
+    pub fn note(&self, what: impl AsRef<str>) {
+        self.progress.note(what.as_ref());
     }
 
     pub fn time(&self, full_ms: u64, quick_ms: u64) -> Duration {
@@ -81,11 +81,6 @@ impl Bench {
 
     pub fn module(&self) -> Module {
         Module::new(&self.module)
-    }
-
-    /// Starts Xvfb without xqos.
-    pub fn stock(&self, max_clients: u32) -> Result<Server> {
-        Setup { max_clients, screen: SCREEN, ..Setup::stock(Kind::Xvfb) }.start()
     }
 
     /// Starts Xvfb with xqos. Fails if xqos has stepped aside, because xqos would then not be measured.

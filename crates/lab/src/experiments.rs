@@ -3,9 +3,6 @@
 //!
 //! In code, `run` returns raw data that can be stored. `study` never measures, so stored data can be evaluated again.
 
-mod far;
-mod grid;
-mod near;
 mod rules;
 mod simulation;
 #[cfg(test)]
@@ -67,8 +64,9 @@ pub fn all() -> Vec<Experiment> {
         file!("drag_priorities"),
         file!("endtoend"),
         Experiment::of::<simulation::Simulation>(),
-        Experiment::of::<grid::Grid>(),
-        Experiment::of::<near::Near>(),
+        file!("grid"),
+        file!("near"),
+        file!("near_cost"),
         file!("drop"),
     ]
 }

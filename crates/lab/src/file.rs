@@ -23,16 +23,21 @@ mod study;
 mod texts;
 mod trace;
 
-use crate::bench::Bench;
+use crate::bench::{Bench, Parts};
 use crate::order::in_turn;
+use crate::program::Missing;
 use crate::study::Study;
 use anyhow::{Context, Result, bail};
 use case::Case;
 use data::{AxisValues, Cell, Data, Trial};
 use format::Definition;
+use measure::Measure;
 use serde::{Deserialize, Serialize};
 use stage::Stage;
 use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
+use std::thread;
 
 /// A mistake in a file, and its place.
 #[derive(Clone, Debug, PartialEq)]
@@ -122,13 +127,14 @@ impl File {
 
     /// Approximate duration in seconds.
     pub fn estimate_s(&self, quick: bool, trials: u32) -> f64 {
-        let one = |case: &Case| {
+        let turns = self.turns(quick, trials);
+        let of_case = |case: &Case| {
             let starts: f64 = case.loads.iter().map(|load| 0.7 + 0.05 * load.clients as f64).sum();
             let around = case.before(quick).map_or(0, |before| before + case.after(quick)) as f64 * 0.04;
-            (case.time(quick) + case.warm_up).as_secs_f64() + 0.3 + starts + around
+            let one = (case.time(quick) + case.warm_up).as_secs_f64() + 0.3 + starts + around;
+            one * f64::from(if case.is_once { 1 } else { turns }) / case.together as f64
         };
-        let cases = self.cases.iter().filter(|case| !quick || case.is_quick);
-        cases.map(one).sum::<f64>() * f64::from(self.turns(quick, trials))
+        self.cases.iter().filter(|case| !quick || case.is_quick).map(of_case).sum()
     }
 
     fn turns(&self, quick: bool, trials: u32) -> u32 {
@@ -151,20 +157,26 @@ impl File {
                 if new_after.is_some_and(|turns| turn % turns == 0) {
                     stage.clear(false);
                 }
-                for case in in_turn(self.cases_in(&outer, bench.quick), turn) {
+                let is_done = |case: &Case| {
                     let is_it = |trial: &Trial| trial.turn == turn && trial.case == case.cell;
-                    if parts.list().iter().any(is_it) {
+                    turn > 0 && case.is_once || parts.list().iter().any(is_it)
+                };
+                let cases = in_turn(self.cases_in(&outer, bench.quick), turn).into_iter();
+                let due: Vec<&Case> = cases.filter(|case| !is_done(case)).collect();
+                for cases in due.chunk_by(|one, other| one.together == other.together) {
+                    if cases[0].together > 1 {
+                        self.measure_together(bench, cases, turn, &mut parts)?;
                         continue;
                     }
-                    match self.definition.order.new_servers.as_deref() {
-                        Some("case") => stage.clear(false),
-                        Some("server") if !stage.has_server(case) => stage.clear(false),
-                        _ => {}
-                    }
-                    let name = case.name(&self.axes);
-                    bench.say(format!("{name}: {} of {turns}", turn + 1));
-                    if let Some(trial) = stage.trial(case, turn).with_context(|| name)? {
-                        parts.add(trial)?;
+                    for case in cases {
+                        match self.definition.order.new_servers.as_deref() {
+                            Some("case") => stage.clear(false),
+                            Some("server") if !stage.has_server(case) => stage.clear(false),
+                            _ => {}
+                        }
+                        if let Some(trial) = self.trial(bench, &mut stage, case, turn)? {
+                            parts.add(trial)?;
+                        }
                     }
                 }
             }
@@ -173,6 +185,41 @@ impl File {
             bail!("nothing could be measured: programs are not installed, or this user may not run them");
         }
         Ok(serde_json::to_value(Measured { file: self.text.clone(), trials: parts.into_list() })?)
+    }
+
+    /// `None` if the case cannot be measured here.
+    fn trial(&self, bench: &Bench, stage: &mut Stage, case: &Case, turn: u32) -> Result<Option<Trial>> {
+        let name = case.name(&self.axes);
+        bench.say(format!("{name}: turn {}", turn + 1));
+        match stage.trial(case, turn) {
+            Err(error) if case.measure == Measure::Command && error.is::<Missing>() => {
+                bench.note(format!("{name}: left out: {error}"));
+                Ok(None)
+            }
+            trial => trial.with_context(|| name),
+        }
+    }
+
+    /// Measures several cases at the same time, each on a server of its own. After an error, no further case begins.
+    fn measure_together(&self, bench: &Bench, cases: &[&Case], turn: u32, parts: &mut Parts<Trial>) -> Result<()> {
+        let (next, (sender, receiver)) = (AtomicUsize::new(0), channel());
+        thread::scope(|scope| {
+            // Processes end with the thread that started them, and this thread lives until its cases are measured.
+            for _ in 0..cases[0].together {
+                let (next, sender) = (&next, sender.clone());
+                scope.spawn(move || {
+                    // Only uniqueness matters, so relaxed ordering is enough.
+                    while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
+                        let trial = self.trial(bench, &mut Stage::new(bench, &self.definition), case, turn);
+                        if sender.send(trial).is_err() {
+                            return;
+                        }
+                    }
+                });
+            }
+            drop(sender);
+            receiver.into_iter().try_for_each(|trial| trial?.map_or(Ok(()), |trial| parts.add(trial)))
+        })
     }
 
     fn cases_in(&self, outer: &Cell, quick: bool) -> Vec<&Case> {

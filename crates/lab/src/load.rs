@@ -247,12 +247,6 @@ fn parse_run(line: &str) -> Option<u64> {
     (words.next()? == "reps").then_some(operations)
 }
 
-/// Operations per second in such a line.
-pub(crate) fn parse_rate(line: &str) -> Option<f64> {
-    parse_run(line)?;
-    line.split_once('(')?.1.split_once("/sec")?.0.trim().parse().ok()
-}
-
 /// Runs follow each other without a gap. A run that crosses `from` or `to` counts in proportion.
 fn operations_between(runs: &[Run], from: Instant, to: Instant) -> f64 {
     runs.windows(2)
@@ -275,8 +269,6 @@ mod tests {
         assert_eq!(parse_run(run), Some(90_000));
         assert_eq!(parse_run("   400 reps @ 0.0 msec (unmeasurably fast): Dot"), Some(400));
         assert_eq!(parse_run(&run.replace("reps", "trep")), None);
-        let rates = [run, &run.replace("reps", "trep"), "Sync time (x)"].map(parse_rate);
-        assert_eq!(rates, [Some(2e6), None, None]);
         for other in ["", "x11perf - X11 performance program, version 1.5", "Sync time adjustment is 0.0 msecs."] {
             assert_eq!(parse_run(other), None);
         }

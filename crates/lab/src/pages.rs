@@ -14,10 +14,10 @@ macro_rules! pages {
     };
 }
 
-static PAGES: [(&str, &str); 44] = pages!(
+static PAGES: [(&str, &str); 45] = pages!(
     "animation" "auto" "below" "below_cost" "below_shares" "blocking" "bursts" "crowds" "cut" "demo" "desktop"
     "drag_priorities" "drop" "endtoend" "everyday" "expose" "fairness" "families" "grid" "groups" "hard" "idle" "interactive"
-    "intervals" "intervals_ends" "intervals_latency" "memory" "near" "ocbench" "player" "policies" "priorities"
+    "intervals" "intervals_ends" "intervals_latency" "memory" "near" "near_cost" "ocbench" "player" "policies" "priorities"
     "queue" "response" "rules" "scale" "simulation" "soft" "sync" "system_calls" "throughput" "tracing" "xmark" "xorg"
 );
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! Published figures as data: `lab/papers` has a file for each paper, with its figures and where it states them.
 //!
-//! Experiments and documents name a figure by its key, [`Published`], and contain no values. Tests check that each
-//! figure is used and has a source.
+//! Experiments and documents name a figure by its key, such as `packard-2000.echo_old`, and contain no values. Tests
+//! check that each figure is used and has a source.
 
 use crate::study::figure;
 use serde::Deserialize;
@@ -21,10 +21,6 @@ static PAPERS: LazyLock<BTreeMap<&str, Paper>> = LazyLock::new(|| {
     let read = |text| toml::from_str(text).unwrap_or_else(|error| panic!("lab/papers: {error}"));
     TEXTS.into_iter().map(|(name, text)| (name, read(text))).collect()
 });
-
-/// Paper and figure, as in `packard-2000.echo_old`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Published(pub &'static str);
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -92,51 +88,8 @@ pub(crate) fn text(key: &str) -> Option<String> {
         }
     };
     let unit = if found.unit.is_empty() { String::new() } else { format!(" {}", found.unit) };
-    Some(number + &unit + found.mark())
-}
-
-impl Figure {
-    /// Marks a value that the paper does not state.
-    fn mark(&self) -> &'static str {
-        if self.derived.is_some() { " (derived)" } else { "" }
-    }
-}
-
-impl Published {
-    pub fn value(self) -> f64 {
-        self.one(Some(&self.figure().value))
-    }
-
-    /// The figure as shown in tables. A value that the paper does not state is marked.
-    pub fn text(self) -> String {
-        figure(self.value()) + self.figure().mark()
-    }
-
-    /// The standard deviation.
-    pub fn deviation(self) -> f64 {
-        self.one(self.figure().deviation.as_ref())
-    }
-
-    /// Value and deviation in a cell of a table; `None` outside it.
-    pub fn cell(self, row: usize, column: usize) -> Option<(f64, f64)> {
-        let of = |number: Option<&Number>| match number {
-            Some(Number::Rows(rows)) => rows.get(row)?.get(column).copied(),
-            _ => panic!("{} is not a table", self.0),
-        };
-        Some((of(Some(&self.figure().value))?, of(self.figure().deviation.as_ref())?))
-    }
-
-    fn one(self, number: Option<&Number>) -> f64 {
-        match number {
-            Some(Number::One(one)) => *one,
-            _ => panic!("{} is not a single number", self.0),
-        }
-    }
-
-    /// An unknown name is a mistake in the program.
-    fn figure(self) -> &'static Figure {
-        find(self.0).unwrap_or_else(|| panic!("lab/papers has no {}", self.0))
-    }
+    let mark = if found.derived.is_some() { " (derived)" } else { "" };
+    Some(number + &unit + mark)
 }
 
 #[cfg(test)]

@@ -70,20 +70,6 @@ pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     median_of_sorted(&sorted(values))
 }
 
-/// One ratio for each turn that both sides have. Both were measured in the same turn, so drift cancels out.
-///
-/// A turn in which a value is `None` has no ratio.
-pub fn ratios<'a, T: 'a>(
-    above: impl IntoIterator<Item = &'a T>,
-    below: impl IntoIterator<Item = &'a T>,
-    turn: impl Fn(&T) -> u32,
-    value: impl Fn(&T) -> Option<f64>,
-) -> Spread {
-    let below: Vec<&T> = below.into_iter().collect();
-    let partner = |one: &T| below.iter().find(|other| turn(other) == turn(one));
-    Spread::of(above.into_iter().filter_map(|one| Some(value(one)? / value(partner(one)?)?)))
-}
-
 /// The smallest value that at least `part` of the values do not exceed; 0 without values.
 pub fn quantile(values: impl IntoIterator<Item = f64>, part: f64) -> f64 {
     let sorted = sorted(values);

@@ -4,7 +4,7 @@
 //!
 //! Like a toolkit, it reads all pending events, works, draws once, and then waits for further events.
 
-use super::{Ready, say};
+use super::say_ready;
 use crate::canvas::{Canvas, Place};
 use crate::processor::burn;
 use anyhow::Result;
@@ -21,7 +21,7 @@ pub(super) fn perform(work: Duration, place: Place) -> Result<()> {
     let events = EventMask::EXPOSURE | EventMask::KEY_PRESS;
     let look = CreateWindowAux::new().background_pixel(0x00ff_ffff).event_mask(events);
     let Canvas { window, context } = Canvas::show(&connection, place, look, &CreateGCAux::new())?;
-    say(&Ready { window })?;
+    say_ready(window)?;
     let ((.., width, height), [thick, gap]) = (place, LINE);
     let line = |at: u16| Rectangle { x: 0, y: (at * (thick + gap)) as i16, width, height: thick };
     let lines: Vec<Rectangle> = (0..height / (thick + gap)).map(line).collect();

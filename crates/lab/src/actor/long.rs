@@ -7,7 +7,7 @@
 //! GetInputFocus follows each request. The client waits for its reply when it has sent the next request, so one request
 //! is always pending in the server, and never more than two.
 
-use super::{Ready, say};
+use super::say_ready;
 use crate::canvas::Canvas;
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
@@ -79,7 +79,7 @@ pub(super) fn perform(kind: Long) -> Result<()> {
             }
         }
         if turn == 1 {
-            say(&Ready { window: client.canvas.window })?;
+            say_ready(client.canvas.window)?;
         }
     }
     Ok(())

@@ -64,16 +64,7 @@ impl Progress {
     }
 
     pub fn say(&self, what: &str) {
-        self.show(&self.text(what, self.plan.left(self.began.elapsed())));
-    }
-
-    /// Like [`Progress::say`], for an experiment that knows how much time it still needs.
-    pub fn say_with_left(&self, what: &str, of_this: Duration) {
-        let of_others = Duration::from_secs_f64(self.plan.of_others_s * self.plan.pace);
-        self.show(&self.text(what, of_this + of_others));
-    }
-
-    fn show(&self, text: &str) {
+        let text = self.text(what, self.plan.left(self.began.elapsed()));
         // If standard error fails as well, there is nowhere to report it.
         let _ = if stderr().is_terminal() {
             write!(stderr(), "{ERASE}{}", text.chars().take(WIDTH).collect::<String>())

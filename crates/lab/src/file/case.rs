@@ -61,6 +61,9 @@ pub(super) struct Case {
     pub pacing: Option<Duration>,
     pub boost: Option<Duration>,
     pub one_processor: bool,
+    pub is_once: bool,
+    /// Number of cases that are measured at the same time.
+    pub together: usize,
     pub is_quick: bool,
 }
 
@@ -228,6 +231,8 @@ pub(super) fn case(definition: &Definition, axes: &[AxisValues], cell: &Cell) ->
         pacing: read(&setting.pacing, fill, time)?,
         boost: read(&setting.boost, fill, time)?,
         one_processor: setting.one_processor.unwrap_or(false),
+        is_once: setting.once.unwrap_or(false),
+        together: setting.together.unwrap_or(1).max(1),
         is_quick: setting.quick.unwrap_or(true),
     };
     let mut names: Vec<&str> = case.loads.iter().map(|load| load.name.as_str()).collect();

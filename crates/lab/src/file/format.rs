@@ -149,6 +149,10 @@ settings! {
     /// The measured program, and the names of the figures that it prints.
     command: Vec<String>,
     prints: Vec<String>,
+    /// Measured only in the first turn.
+    once: bool,
+    /// This many consecutive cases with the same number are measured at the same time, each on a server of its own.
+    together: usize,
     /// Hidden in tables and charts.
     hidden: bool,
     /// Also measured in a quick run.
@@ -281,7 +285,7 @@ pub(super) struct Verdict {
     /// Reduces all values of these axes to one; see `by`.
     #[serde(default)]
     pub across: Vec<String>,
-    /// `largest`, `least` or `geometric mean`.
+    /// One of [`BY`](super::study::BY).
     #[serde(default)]
     pub by: Option<String>,
     /// Combines the samples of all turns. Otherwise each turn gives a value, and their median is compared.

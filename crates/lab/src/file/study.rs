@@ -100,7 +100,8 @@ fn shown_in(Column(_, value, how): &Column, at: &At) -> String {
 /// Formats of a column.
 pub(super) const SHOWN: [&str; 5] = ["median", "spread", "percent", "least", "greatest"];
 /// Ways of reducing several cells to one value.
-pub(super) const BY: [&str; 3] = ["largest", "least", "geometric mean"];
+pub(super) const BY: [&str; 7] =
+    ["largest", "2nd largest", "3rd largest", "4th largest", "least", "median", "geometric mean"];
 
 fn verdicts(name: &str, text: &VerdictText, data: &Data) -> Vec<Verdict> {
     measured(data, &text.each, &text.only, &Cell::new())
@@ -126,19 +127,23 @@ fn verdict(name: &str, text: &VerdictText, cell: &Cell, data: &Data) -> Option<V
         at.turns().filter_map(of_turn).collect::<Vec<_>>()
     });
     let samples: Vec<usize> = samples.collect();
-    let spreads: Vec<Spread> =
+    let mut spreads: Vec<Spread> =
         of.iter().map(|cell| spread(&expression, &data.at(cell))).filter(|one| one.count > 0).collect();
+    spreads.sort_by(|one, other| other.median.total_cmp(&one.median));
     let what = titled(&text.what, cell, data);
+    let medians: Vec<f64> = spreads.iter().map(|one| one.median).collect();
+    let nth = |index: usize| {
+        let chosen = spreads.get(index).copied().unwrap_or_default();
+        Verdict::of_spread(what.clone(), chosen, &text.unit, goal)
+    };
     let verdict = match text.by.as_deref() {
-        Some("geometric mean") => {
-            let medians: Vec<f64> = spreads.iter().map(|one| one.median).collect();
-            Verdict::of_value(what, geometric_mean(&medians), &text.unit, goal)
-        }
-        by => {
-            let order = |one: &&Spread, other: &&Spread| one.median.total_cmp(&other.median);
-            let chosen = if by == Some("least") { spreads.iter().min_by(order) } else { spreads.iter().max_by(order) };
-            Verdict::of_spread(what, chosen.copied().unwrap_or_default(), &text.unit, goal)
-        }
+        Some("geometric mean") => Verdict::of_value(what, geometric_mean(&medians), &text.unit, goal),
+        Some("median") => Verdict::of_spread(what, Spread::of(medians), &text.unit, goal),
+        Some("least") => nth(spreads.len().saturating_sub(1)),
+        Some("2nd largest") => nth(1),
+        Some("3rd largest") => nth(2),
+        Some("4th largest") => nth(3),
+        _ => nth(0),
     };
     let key = if text.key.contains('{') { key } else { in_brackets(&key, cell) };
     let verdict = Verdict { key, ..verdict };

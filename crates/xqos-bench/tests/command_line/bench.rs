@@ -218,6 +218,41 @@ goal = { at_least = 0.9 }
 }
 
 #[test]
+fn cases_are_measured_at_the_same_time_and_those_without_their_program_are_left_out() {
+    let folder = Folder::new("together");
+    let file = folder.path.join("mine.toml");
+    // Each run waits until all three have begun.
+    let text = r#"about = "a program of mine"
+title = "Mine"
+question = "Do they run at the same time?"
+[setting]
+measure = "command"
+server = "stock"
+command = ["sh", "-c", """
+[ {program} != none ] || { echo nonesuch >&2; exit 127; }
+touch FOLDER/{program}
+until [ -e FOLDER/one ] && [ -e FOLDER/two ] && [ -e FOLDER/three ]; do sleep 0.1; done
+echo runs 1
+"""]
+prints = ["runs"]
+count_quick = 1
+together = 4
+once = true
+[axis]
+program = ["one", "two", "three", "none"]
+[[table]]
+title = "Runs"
+rows = ["program"]
+columns = [["runs", "runs"]]
+"#;
+    fs::write(&file, text.replace("FOLDER", &folder.path.display().to_string())).unwrap();
+    let told = ended(bench(&["run", "--quick", "--out"]).arg(folder.path.join("out")).arg(&file)).with(0);
+    assert!(said(&told, "none: left out: nonesuch is missing"), "{told:#?}");
+    let rows = ["one", "two", "three"].map(|name| told.out.lines().any(|line| line.starts_with(name)));
+    assert_eq!((rows, told.out.contains("\nnone")), ([true; 3], false), "{told:#?}");
+}
+
+#[test]
 fn two_folders_are_compared_as_table_and_as_json() {
     let (a, b) = (Folder::new("a"), Folder::new("b"));
     let compare = |more: &[&str]| ended(bench(&["compare"]).arg(&a.path).arg(&b.path).args(more));

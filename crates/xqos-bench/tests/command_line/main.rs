@@ -6,7 +6,7 @@
 //! | `bench` | interrupted runs, resumed runs, missing programs |
 //! | `manual` | man pages of its commands |
 //! | `grid` | one cell of the grid of slow links, and resuming a grid |
-//! | `near` | one program start behind `xqos near`, and the work after it |
+//! | `near` | one program start behind `xqos near`, over a slow link |
 //!
 //! The tests take the module from XQOS_MODULE, or from target/release.
 
