@@ -4,7 +4,6 @@
 //! In code, `run` returns raw data that can be stored. `study` never measures, so stored data can be evaluated again.
 
 mod rules;
-mod simulation;
 #[cfg(test)]
 pub(crate) mod sources;
 
@@ -63,7 +62,7 @@ pub fn all() -> Vec<Experiment> {
         file!("expose"),
         file!("drag_priorities"),
         file!("endtoend"),
-        Experiment::of::<simulation::Simulation>(),
+        file!("simulation"),
         file!("grid"),
         file!("near"),
         file!("near_cost"),

@@ -17,6 +17,7 @@ mod format;
 mod loads;
 mod measure;
 mod onscreen;
+mod simulation;
 mod stage;
 mod started;
 mod study;

@@ -18,7 +18,6 @@
 //! | `composited`, `desk`, `onscreen` | window managers, desktop programs, and when changes appear on the screen |
 //! | `processor`, `boost` | pinning a thread to a processor, and reservations of processor time |
 //! | [`viewer`] | a viewer of a remote desktop: it moves the pointer and receives every picture |
-//! | [`scheduler`] | the schedulers of the papers, compared on one server |
 //! | [`line`] | a client of Packard's paper: a line that follows the [`pointer`] |
 //! | [`periodic`] | Packard's animation, and ocbench, the client of the QoS paper |
 //! | `waiting`, `system_calls` | a client that waits for a counter of SYNC, and the costs of system calls |
@@ -77,7 +76,6 @@ pub mod process;
 mod processor;
 pub mod program;
 pub mod render;
-pub mod scheduler;
 pub mod server;
 pub mod statistics;
 pub mod study;

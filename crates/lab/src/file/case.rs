@@ -240,18 +240,17 @@ pub(super) fn case(definition: &Definition, axes: &[AxisValues], cell: &Cell) ->
     if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
         return Err(Mistake::at(twice[0], format!("two loads are called '{}': give one a name = \"...\"", twice[0])));
     }
-    if matches!(case.measure, Measure::Command | Measure::Call) && case.command.is_empty() {
-        return Err(Mistake::at(
-            "command",
-            "measure = \"command\" needs command = [\"PROGRAM\", \"ARGUMENT\", ...], and \"call\" command = [\"CALL\"]"
-                .into(),
-        ));
+    if matches!(case.measure, Measure::Command | Measure::Call | Measure::Simulation) && case.command.is_empty() {
+        let what = "measure = \"command\" needs command = [\"PROGRAM\", \"ARGUMENT\", ...], \"call\" command = [\"CALL\"], \
+                    and \"simulation\" command = [\"SCENARIO\"]";
+        return Err(Mistake::at("command", what.to_owned()));
     }
     let comes_and_goes = matches!(case.measure, Measure::Film | Measure::Wheel | Measure::Stream);
-    if (comes_and_goes || case.measure == Measure::Drag) && case.server.1.module.is_none() {
+    if (comes_and_goes || matches!(case.measure, Measure::Drag | Measure::Simulation)) && case.server.1.module.is_none()
+    {
         return Err(Mistake::at(
             &server,
-            "film, wheel, stream and drag need xqos in the server: write server = \"xqos\"".into(),
+            "film, wheel, stream, drag and simulation need xqos in the server: write server = \"xqos\"".into(),
         ));
     }
     if !comes_and_goes && (case.before.is_some() || case.finds_reservation) {

@@ -8,6 +8,7 @@ use super::data::{Figures, named};
 use super::drag::drag;
 use super::loads::Calibrated;
 use super::onscreen::OnScreen;
+use super::simulation;
 use crate::light::{Light, Measured, Series};
 use crate::line;
 use crate::os_noise::OsNoise;
@@ -40,6 +41,7 @@ pub(super) enum Measure {
     Sync,
     Call,
     OnScreen,
+    Simulation,
     Nothing,
     Command,
 }
@@ -62,7 +64,7 @@ const SCRIPT: (&str, &str) = ("start-over-link", include_str!("../../../../lab/s
 
 impl Measure {
     /// Each kind with its name in experiment files, its samples and its values.
-    const ALL: [(Measure, &'static str, &'static [&'static str], &'static [&'static str]); 13] = [
+    const ALL: [(Measure, &'static str, &'static [&'static str], &'static [&'static str]); 14] = [
         (
             Measure::Light,
             "light",
@@ -109,6 +111,25 @@ impl Measure {
         (Measure::Drag, "drag", &["redraw", "answer", "key"], &["moves", "redraws", "unanswered", "lost"]),
         (Measure::Pauses, "pauses", &[], &["pause_part", "pause_longest", "pause_wait"]),
         (Measure::OnScreen, "onscreen", &["shown", "echo"], &["frames", "player_frames", "compositor_cpu"]),
+        (
+            Measure::Simulation,
+            "simulation",
+            &["measured", "measured_interval", "simulated", "simulated_interval", "simulated_crowd"],
+            &[
+                "load",
+                "load_rest",
+                "client",
+                "client_own",
+                "measured_share",
+                "operations",
+                "simulated_share",
+                "simulated_requests",
+                "unfinished",
+                "starved",
+                "asked",
+                "admitted",
+            ],
+        ),
         (Measure::Nothing, "nothing", &[], &[]),
         (Measure::Command, "command", &["run"], &[]),
     ];
@@ -191,6 +212,7 @@ impl Measure {
                 let (samples, values) = screen.context("the screen is not observed")?.look(server, case.time(quick))?;
                 found(samples, values)
             }
+            Measure::Simulation => with(simulation::measure(case, server, quick)?),
             Measure::Nothing => {
                 std::thread::sleep(case.whole_periods(quick));
                 found(vec![], vec![])

@@ -69,7 +69,7 @@ fn an_invalid_file_is_refused_with_line_and_correction() {
         ("measure = \"light\"", "reserve = \"auto\"", 5, "are for measure = \"film\" and"),
         ("measure = \"light\"", "before = 5", 5, "are for measure = \"film\" and"),
         ("measure = \"light\"", "nice = \"-1/1\"", 5, "nice is for measure = \"drag\""),
-        ("measure = \"light\"", "measure = \"film\"", 10, "film, wheel, stream and drag need xqos in the server"),
+        ("measure = \"light\"", "measure = \"film\"", 10, "drag and simulation need xqos in the server"),
         ("x11perf = \"{load}\", ", "", 6, "write exactly one"),
         ("clients = 12", "clients = \"dozen\"", 6, "'dozen' is not a whole number"),
         ("clients = 12", "clients = 12, flood = \"1ms\"", 6, "write exactly one"),
