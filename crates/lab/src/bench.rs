@@ -8,7 +8,6 @@
 
 mod build;
 mod compare;
-mod experiment;
 mod interrupt;
 mod parts;
 mod progress;
@@ -19,14 +18,12 @@ mod summary;
 mod tables;
 
 pub use compare::{Comparison, compare};
-pub use experiment::Experiment;
 pub use publish::publish;
 pub use results::report;
 pub use run::{Options, run};
 pub use tables::table;
 
 pub(crate) use build::Build;
-pub(crate) use experiment::{Estimate, Measure};
 pub(crate) use parts::Parts;
 pub(crate) use results::Finding;
 #[cfg(test)]
@@ -34,15 +31,14 @@ pub(crate) use results::{read_all, text};
 pub(crate) use summary::conclusions;
 pub(crate) use tables::with_figures;
 
-use crate::server::{Kind, Module, Server, Setup};
-use crate::tiles::SCREEN;
+pub use crate::file::Experiment;
+
 use anyhow::{Context, Result, anyhow};
 use progress::Progress;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 /// Trials of a full run.
 pub const USUAL_TRIALS: u32 = 6;
@@ -52,7 +48,8 @@ pub const USUAL_TRIALS: u32 = 6;
 pub(crate) struct Bench {
     pub quick: bool,
     pub pairs: u32,
-    module: PathBuf,
+    /// Path of the module.
+    pub module: PathBuf,
     progress: Progress,
     /// Path of the file of the experiment's parts, and the description of the run to which the parts belong.
     parts: (PathBuf, String),
@@ -73,22 +70,6 @@ impl Bench {
     /// Prints a line that stays.
     pub fn note(&self, what: impl AsRef<str>) {
         self.progress.note(what.as_ref());
-    }
-
-    pub fn time(&self, full_ms: u64, quick_ms: u64) -> Duration {
-        Duration::from_millis(if self.quick { quick_ms } else { full_ms })
-    }
-
-    pub fn module(&self) -> Module {
-        Module::new(&self.module)
-    }
-
-    /// Starts Xvfb with xqos. Fails if xqos has stepped aside, because xqos would then not be measured.
-    pub fn xqos(&self, module: Module, max_clients: u32) -> Result<Server> {
-        let setup = Setup::with_module(Kind::Xvfb, module);
-        let server = Setup { max_clients, screen: SCREEN, ..setup }.start()?;
-        server.armed()?;
-        Ok(server)
     }
 }
 

@@ -1,21 +1,13 @@
 // SPDX-License-Identifier: MIT
-//! All experiments: files of lab/experiments, and code where a file cannot express them.
-//!
-//! In code, `run` returns raw data that can be stored. `study` never measures, so stored data can be evaluated again.
+//! All experiments of the program: the files of lab/experiments.
 
-mod rules;
-#[cfg(test)]
-pub(crate) mod sources;
-
-use crate::bench::{Estimate, Experiment, Measure};
-use crate::file::File;
+use crate::file::Experiment;
 
 macro_rules! file {
     ($name:literal) => {{
         let text = include_str!(concat!("../../../lab/experiments/", $name, ".toml"));
-        let file = File::read($name, concat!("lab/experiments/", $name, ".toml"), text);
         // A test parses all of them.
-        Experiment::of_file(file.expect("the built-in experiments are valid"))
+        Experiment::parse($name, concat!("lab/experiments/", $name, ".toml"), text).expect("the file is valid")
     }};
 }
 
@@ -39,7 +31,7 @@ pub fn all() -> Vec<Experiment> {
         file!("player"),
         file!("queue"),
         file!("auto"),
-        Experiment::of::<rules::Rules>(),
+        file!("rules"),
         file!("fairness"),
         file!("priorities"),
         file!("groups"),
@@ -68,4 +60,12 @@ pub fn all() -> Vec<Experiment> {
         file!("near_cost"),
         file!("drop"),
     ]
+}
+
+/// Keys of goals and of papers' figures that the experiments use.
+#[cfg(test)]
+pub(crate) fn keys() -> [std::collections::BTreeSet<String>; 2] {
+    let all = all();
+    let of = |names: fn(&Experiment) -> Vec<String>| all.iter().flat_map(names).collect();
+    [of(Experiment::goal_keys), of(Experiment::published_keys)]
 }

@@ -25,7 +25,6 @@ mod texts;
 mod trace;
 
 use crate::bench::{Bench, Parts};
-use crate::order::in_turn;
 use crate::program::Missing;
 use crate::study::Study;
 use anyhow::{Context, Result, bail};
@@ -36,6 +35,8 @@ use measure::Measure;
 use serde::{Deserialize, Serialize};
 use stage::Stage;
 use std::fmt;
+use std::fs;
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use std::thread;
@@ -54,10 +55,10 @@ enum Place {
     Line(usize),
 }
 
-/// A valid file.
+/// An experiment of the benchmark: a valid file.
 #[derive(Debug)]
-pub struct File {
-    name: String,
+pub struct Experiment {
+    pub name: String,
     text: String,
     definition: Definition,
     axes: Vec<AxisValues>,
@@ -93,13 +94,20 @@ impl fmt::Display for Mistake {
     }
 }
 
-impl File {
-    /// `path` is printed before the line number of a mistake.
-    pub fn read(name: &str, path: &str, text: &str) -> Result<File, String> {
-        File::parse(name, text).map_err(|mistake| mistake.message(path, text))
+impl Experiment {
+    /// Reads a user's experiment, which is named after its file.
+    pub fn read(path: &Path) -> Result<Experiment> {
+        let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let name = path.file_stem().and_then(|name| name.to_str()).context("the file name is not valid UTF-8")?;
+        Experiment::parse(name, &path.display().to_string(), &text).map_err(anyhow::Error::msg)
     }
 
-    fn parse(name: &str, text: &str) -> Result<File, Mistake> {
+    /// `path` is printed before the line number of a mistake.
+    pub(crate) fn parse(name: &str, path: &str, text: &str) -> Result<Experiment, String> {
+        Experiment::of_text(name, text).map_err(|mistake| mistake.message(path, text))
+    }
+
+    fn of_text(name: &str, text: &str) -> Result<Experiment, Mistake> {
         let definition: Definition = toml::from_str(text).map_err(|error| {
             let line = error.span().map_or(1, |span| text[..span.start].matches('\n').count() + 1);
             Mistake { at: Place::Line(line), what: error.message().to_owned() }
@@ -115,11 +123,7 @@ impl File {
         let cells = cells.iter().filter(|cell| !case::is_left_out(&definition, cell));
         let cases = cells.map(|cell| case::case(&definition, &axes, cell)).collect::<Result<Vec<_>, _>>()?;
         check::check(&definition, &axes, &cases)?;
-        Ok(File { name: name.to_owned(), text: text.to_owned(), definition, axes, cases })
-    }
-
-    pub fn name(&self) -> &str {
-        &self.name
+        Ok(Experiment { name: name.to_owned(), text: text.to_owned(), definition, axes, cases })
     }
 
     pub fn about(&self) -> &str {
@@ -136,6 +140,11 @@ impl File {
             one * f64::from(if case.is_once { 1 } else { turns }) / case.together as f64
         };
         self.cases.iter().filter(|case| !quick || case.is_quick).map(of_case).sum()
+    }
+
+    /// Number of trials that the run asks for, which a quick run reduces to one.
+    pub(crate) fn trials(quick: bool, trials: u32) -> u32 {
+        if quick { 1 } else { trials.max(1) }
     }
 
     fn turns(&self, quick: bool, trials: u32) -> u32 {
@@ -255,10 +264,18 @@ impl File {
     }
 
     /// The experiment file with which these raw data were measured.
-    pub(crate) fn of_raw(name: &str, raw: &serde_json::Value) -> Option<File> {
+    pub(crate) fn of_raw(name: &str, raw: &serde_json::Value) -> Option<Experiment> {
         let text = raw.get("file")?.as_str()?;
-        File::parse(name, text).ok()
+        Experiment::of_text(name, text).ok()
     }
+}
+
+/// Reverses the order in every other turn, so that no case is always first.
+fn in_turn(mut cases: Vec<&Case>, turn: u32) -> Vec<&Case> {
+    if turn % 2 == 1 {
+        cases.reverse();
+    }
+    cases
 }
 
 #[cfg(test)]

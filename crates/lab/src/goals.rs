@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! The goals as data: `lab/goals.toml` lists the goal of each verdict, since when it applies, and why.
 //!
-//! Experiments name a goal by its [`Key`] and contain no limits, so a goal changes only in the ledger. Tests check that
-//! every key is known and used, and that each change has a date and a reason.
+//! Experiments name a goal by its key, so a goal changes only in the ledger. Tests check that every key is known and
+//! used, and that each change has a date and a reason.
 
 use crate::study::Goal;
 use serde::Deserialize;
@@ -14,10 +14,6 @@ const TEXT: &str = include_str!("../../../lab/goals.toml");
 /// Goals by experiment and name. The file is part of the program, and a test reads it.
 static LEDGER: LazyLock<BTreeMap<String, BTreeMap<String, Entry>>> =
     LazyLock::new(|| toml::from_str(TEXT).expect("lab/goals.toml is sound"));
-
-/// Experiment and name of a goal, as in `demo.fair_above_idle`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Key(pub &'static str);
 
 /// A goal's entry. Only the goal is used at run time; the other fields are for readers and for tests of the file.
 #[derive(Debug, Deserialize)]
@@ -44,19 +40,8 @@ struct Change {
 
 /// The goal with a key such as `demo.fair_above_idle`, if the ledger has it.
 pub(crate) fn find(key: &str) -> Option<Goal> {
-    entry(key).map(|entry| entry.goal)
-}
-
-impl Goal {
-    /// The goal with this key in the ledger. An unknown key is a mistake in the program.
-    pub fn of(key: Key) -> Goal {
-        entry(key.0).unwrap_or_else(|| panic!("lab/goals.toml has no {}", key.0)).goal
-    }
-}
-
-fn entry(key: &str) -> Option<&'static Entry> {
     let (experiment, name) = key.split_once('.')?;
-    LEDGER.get(experiment)?.get(name)
+    Some(LEDGER.get(experiment)?.get(name)?.goal)
 }
 
 #[cfg(test)]

@@ -28,7 +28,8 @@
 //! | [`fleet`] | sessions of many hosts and users, simulated, as traces, captures and tables |
 //! | [`papers`] | published figures and their sources: `lab/papers` |
 //! | [`goals`] | the goals of verdicts, with dates and reasons: `lab/goals.toml` |
-//! | `experiments` | one file for each experiment: `run` measures, `study` evaluates |
+//! | [`file`](mod@file) | an experiment, which is a file: measures its cases, and evaluates them |
+//! | [`experiments`] | the experiments of the program, from `lab/experiments` |
 //! | [`study`], [`render`], `page` | findings as types, as text, and as a web page |
 //!
 //! The experiments keep these rules:
@@ -65,7 +66,6 @@ pub mod load;
 pub mod machine;
 pub mod mpv;
 mod onscreen;
-pub mod order;
 mod os_noise;
 mod page;
 mod pages;

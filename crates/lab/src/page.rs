@@ -113,9 +113,6 @@ fn write_study<'a>(out: &mut String, finding: &'a Finding, of: (bool, Build), ch
         write_chart(out, chart, charts);
     }
     let _ = write!(out, "{}", pages::html(&finding.experiment).unwrap_or_default());
-    for note in &study.notes {
-        let _ = write!(out, "<p class=\"note\">{}</p>", escape(note));
-    }
     match study.verdicts.len() {
         0..=MOST_CARDS => write_cards(out, &study.verdicts),
         _ => write_verdicts(out, &study.verdicts),
@@ -284,12 +281,11 @@ mod tests {
                 panels: vec![panel],
                 ..Scatter::default()
             })],
-            notes: vec!["The note".to_owned()],
         };
         let disturbance = Some(Disturbance { others: 0.5, ..Disturbance::default() });
         let machine = Machine::default();
         let one = Finding { experiment: "demo".into(), quick: false, pairs: 1, machine, disturbance, study };
-        let order = ["The result", "The question", "The picture", "The table", "The note", "The goal", "Noisy"];
+        let order = ["The result", "The question", "The picture", "The table", "The goal", "Noisy"];
         let is_in_order = |text: &str, parts: &[&str]| {
             let at: Vec<Option<usize>> = parts.iter().map(|part| text.find(part)).collect();
             assert!(at.iter().all(Option::is_some) && at.is_sorted(), "{parts:?} are at {at:?} in {text}");
@@ -299,8 +295,8 @@ mod tests {
         is_in_order(page, &order);
         is_in_order(page, &["The picture", "0 of 1 goals are met"]);
         let text = text_of(&[one]);
-        is_in_order(&text, &["The result", "The question", "The table", "The note", "The goal", "Noisy"]);
-        is_in_order(&text, &["The note", "0 of 1 goals are met"]);
+        is_in_order(&text, &["The result", "The question", "The table", "The goal", "Noisy"]);
+        is_in_order(&text, &["The goal", "0 of 1 goals are met"]);
     }
 
     #[test]

@@ -15,9 +15,6 @@ pub fn study(study: &Study) -> String {
     for one in &study.tables {
         let _ = write!(out, "\n{}", table(one));
     }
-    for note in &study.notes {
-        let _ = write!(out, "\n{}\n", wrap(note));
-    }
     if !study.verdicts.is_empty() {
         let _ = write!(out, "\n{}", verdicts(&study.verdicts));
     }

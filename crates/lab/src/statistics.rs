@@ -41,9 +41,7 @@ impl Summary {
 pub struct Spread {
     pub count: usize,
     pub least: f64,
-    pub lower_quartile: f64,
     pub median: f64,
-    pub upper_quartile: f64,
     pub greatest: f64,
 }
 
@@ -57,9 +55,7 @@ impl Spread {
         Spread {
             count: sorted.len(),
             least: sorted[0],
-            lower_quartile: percentile(&sorted, 0.25),
             median: median_of_sorted(&sorted),
-            upper_quartile: percentile(&sorted, 0.75),
             greatest: sorted[sorted.len() - 1],
         }
     }
@@ -149,8 +145,7 @@ mod tests {
     fn medians_of_even_counts_lie_between_the_middle_two() {
         assert_eq!(median([4.0, 1.0, 3.0, 2.0]), 2.5);
         let spread = Spread::of([5.0, 1.0, 4.0, 2.0, 3.0]);
-        assert_eq!((spread.least, spread.lower_quartile, spread.median), (1.0, 2.0, 3.0));
-        assert_eq!((spread.upper_quartile, spread.greatest, spread.count), (4.0, 5.0, 5));
+        assert_eq!((spread.least, spread.median, spread.greatest, spread.count), (1.0, 3.0, 5.0, 5));
     }
 
     #[test]

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: MIT
-//! Findings of an experiment in a form that all renderers can use: verdicts, tables, charts, and notes.
+//! Findings of an experiment in a form that all renderers can use: verdicts, tables and charts.
 //!
 //! An experiment's `run` measures raw data, `study` turns them into findings, and `render` shows these as text or a
 //! page. Evaluation never measures, so a stored result can be rendered again at any time.
 
 mod chart;
-mod column;
 
 pub use chart::{Chart, Group, Lane, Lanes, Line, Lines, Panel, Range, Ranges, Scatter};
-pub use column::{Columns, Row};
 
 use crate::statistics::Spread;
 use serde::{Deserialize, Serialize};
@@ -24,8 +22,6 @@ pub struct Study {
     pub verdicts: Vec<Verdict>,
     pub tables: Vec<Table>,
     pub charts: Vec<Chart>,
-    /// How it was measured and how to read it; one paragraph each.
-    pub notes: Vec<String>,
 }
 
 /// A measured value compared with a goal.
@@ -182,10 +178,6 @@ impl Table {
     pub fn new(title: impl Into<String>, head: &[&str]) -> Table {
         let head = head.iter().map(|&name| name.to_owned()).collect();
         Table { title: title.into(), head, ..Table::default() }
-    }
-
-    pub fn keyed(self, key: &str) -> Table {
-        Table { key: key.to_owned(), ..self }
     }
 }
 

@@ -230,7 +230,7 @@ fn listing() -> String {
     let width = experiments.iter().map(|one| one.name.len()).max().unwrap_or(0);
     let line = |one: &bench::Experiment| {
         let [quick, full] = [true, false].map(|quick| time(one.estimate_s(quick, bench::USUAL_TRIALS) as u32));
-        format!("{:<width$}  {quick:>7}  {full:>7}  {}\n", one.name, one.about)
+        format!("{:<width$}  {quick:>7}  {full:>7}  {}\n", one.name, one.about())
     };
     let head = format!("{:<width$}  {:>7}  {:>7}\n", "", "--quick", "full");
     experiments.iter().fold(head, |text, one| text + &line(one))

@@ -5,7 +5,6 @@
 
 use super::{Build, Experiment, print, summary};
 use crate::disturbance::Disturbance;
-use crate::file::File;
 use crate::machine::Machine;
 use crate::study::{Chart, Study};
 use crate::{page, render};
@@ -145,8 +144,7 @@ pub(crate) fn read_all(known: &[Experiment], folder: &Path) -> Result<Vec<Findin
     for name in others(known, folder) {
         // Ignore files that are not results.
         if let Some(Ok(stored)) = Stored::read(folder, &name) {
-            let own = if let Data::Raw(raw) = &stored.data { File::of_raw(&name, raw) } else { None };
-            let own = own.map(Experiment::of_file);
+            let own = if let Data::Raw(raw) = &stored.data { Experiment::of_raw(&name, raw) } else { None };
             found.push(stored.finding(own.as_ref()).with_context(cannot)?);
         }
     }

@@ -141,7 +141,7 @@ impl Run<'_> {
 
     /// A stored result that need not be measured again.
     fn stored(&self, experiment: &Experiment) -> Option<Stored> {
-        let trials = experiment.trials(self.options.quick, self.options.trials);
+        let trials = Experiment::trials(self.options.quick, self.options.trials);
         let is_alike = |stored: &Stored| stored.is_of(&self.subject, self.options.quick, trials);
         let stored = Stored::read(&self.options.out, &experiment.name)?.ok().filter(is_alike);
         // A result that this version cannot evaluate comes from another version, so measure it again.
@@ -150,7 +150,7 @@ impl Run<'_> {
 
     fn measured(&self, experiment: &Experiment, progress: Progress) -> Result<Stored> {
         let quick = self.options.quick;
-        let pairs = experiment.trials(quick, self.options.trials);
+        let pairs = Experiment::trials(quick, self.options.trials);
         let Subject { server, module } = self.subject.clone();
         let parts = self.options.out.join(format!("{}.parts", experiment.name));
         if self.options.again {

@@ -228,7 +228,7 @@ mod tests {
             Verdict::of_value("soon", 0.5, "x", Goal::AtMost(1.0)),
             Verdict::of_value("shown", 2.0, "", Goal::Reported),
         ];
-        let mut table = Table::new("Means, in ms", &["case", "mean"]).keyed("means");
+        let mut table = Table { key: "means".to_owned(), ..Table::new("Means, in ms", &["case", "mean"]) };
         table.rows.push(vec!["fair".into(), "0.2".into()]);
         let study = Study { verdicts, tables: vec![table], ..Study::default() };
         let machine = Machine { module: "0.1".into(), ..Machine::default() };

@@ -132,7 +132,7 @@ impl<'a> Stage<'a> {
     fn start(&mut self, case: &Case) -> Result<()> {
         if !self.has_server(case) {
             let setup = &case.server.1;
-            let module = setup.module.clone().map(|module| Module { path: self.bench.module().path, ..module });
+            let module = setup.module.clone().map(|module| Module { path: self.bench.module.clone(), ..module });
             let started = Started::new(&Setup { module, ..setup.clone() }, case.desktop.as_ref())?;
             self.servers.insert(case.server_key(), started);
         }

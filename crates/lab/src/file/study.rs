@@ -20,7 +20,6 @@ pub(super) fn study(name: &str, definition: &Definition, data: &Data) -> Study {
         verdicts: definition.verdict.iter().flat_map(|text| verdicts(name, text, data)).collect(),
         tables: definition.table.iter().flat_map(|text| tables(text, data)).collect(),
         charts: definition.chart.iter().flat_map(|text| chart::charts(text, data)).collect(),
-        notes: Vec::new(),
     }
 }
 

@@ -44,7 +44,7 @@ fn every_built_in_experiment_is_valid() {
         let path = entry.unwrap().path();
         let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
         let text = std::fs::read_to_string(&path).unwrap();
-        File::read(&name, &path.display().to_string(), &text).unwrap();
+        Experiment::parse(&name, &path.display().to_string(), &text).unwrap();
         assert!(known.contains(&name), "{name} is in lab/experiments and not part of the program");
         assert!(text.lines().count() <= 130, "{name} is longer than a file of an experiment has to be");
     }
@@ -99,7 +99,7 @@ fn an_invalid_file_is_refused_with_line_and_correction() {
         assert!(SOUND.contains(from), "{from}");
         // The expected line number refers to the first occurrence.
         let text = SOUND.replacen(from, to, 1);
-        let error = File::read("own", "own.toml", &text).unwrap_err();
+        let error = Experiment::parse("own", "own.toml", &text).unwrap_err();
         assert!(error.starts_with(&format!("own.toml:{line}: ")) && error.contains(says), "{to}: {error}");
         assert!(!error.contains('\n'), "{error}");
     }
@@ -120,7 +120,7 @@ fn the_pacing_that_is_measured_is_the_one_that_is_recommended() {
 }
 
 fn measured(trials: &[Trial]) -> Study {
-    let file = File::read("own", "own.toml", SOUND).unwrap();
+    let file = Experiment::parse("own", "own.toml", SOUND).unwrap();
     let raw = Measured { file: SOUND.to_owned(), trials: trials.to_vec() };
     file.study(serde_json::to_value(raw).unwrap()).unwrap()
 }
@@ -153,7 +153,7 @@ fn a_pooled_verdict_has_the_samples_of_all_turns() {
     let text = text.replace("each = [\"load\"]\ngoal", "each = [\"load\"]\npooled = true\ngoal");
     let trials = [noop("fair", 0, &[1.0; 1500]), noop("fair", 1, &[[3.0].repeat(4), [1.0].repeat(1500)].concat())];
     let raw = Measured { file: text.clone(), trials: trials.to_vec() };
-    let study = File::read("own", "own.toml", &text).unwrap().study(serde_json::to_value(raw).unwrap()).unwrap();
+    let study = Experiment::parse("own", "own.toml", &text).unwrap().study(serde_json::to_value(raw).unwrap()).unwrap();
     let verdict = &study.verdicts[0];
     assert_eq!((verdict.value, verdict.samples.had), (3.0, 3004), "of each turn: 1 and 3");
 }

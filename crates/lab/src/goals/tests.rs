@@ -2,10 +2,9 @@
 //! Tests that the ledger and the experiments agree.
 
 use super::{Change, Entry, LEDGER};
-use crate::experiments::sources;
 use crate::study::Goal;
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 fn entries() -> impl Iterator<Item = (String, &'static Entry)> {
     LEDGER
@@ -17,19 +16,8 @@ fn entries() -> impl Iterator<Item = (String, &'static Entry)> {
 fn experiments_and_ledger_have_the_same_keys() {
     let ledger: BTreeSet<String> = entries().map(|(key, _)| key).collect();
     assert!(ledger.len() > 50, "{ledger:?}");
-    let used: BTreeSet<String> = sources::named("Key(").into_iter().chain(sources::in_files().0).collect();
+    let [used, _] = crate::experiments::keys();
     assert_eq!(used.symmetric_difference(&ledger).collect::<Vec<_>>(), [""; 0]);
-}
-
-#[test]
-fn experiments_contain_no_goal_limits() {
-    let stated = sources::all().into_iter().filter(|(_, text)| {
-        // In a pattern, the parenthesis is followed by a name; in a limit that code states, by a number.
-        let number = |rest: &str| !rest.starts_with(|first: char| first == '_' || first.is_ascii_lowercase());
-        let states = |name: &str| text.split(name).skip(1).any(number);
-        states("Goal::AtMost(") || states("Goal::AtLeast(")
-    });
-    assert_eq!(stated.map(|(path, _)| path).collect::<Vec<_>>(), [""; 0].map(PathBuf::from));
 }
 
 #[test]

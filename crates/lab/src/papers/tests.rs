@@ -2,7 +2,6 @@
 //! Tests that the papers' figures agree with the experiments and with docs/papers.md.
 
 use super::{Number, PAPERS, TEXTS, find};
-use crate::experiments::sources::in_files;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
@@ -19,7 +18,8 @@ fn experiments_and_documents_use_all_figures_of_the_papers() {
     let all = PAPERS.iter().flat_map(|(paper, found)| found.figures.keys().map(move |name| format!("{paper}.{name}")));
     let all: BTreeSet<String> = all.collect();
     assert!(all.len() > 12, "{all:?}");
-    let used: BTreeSet<String> = in_files().1.into_iter().chain(in_the_document()).collect();
+    let [_, mut used] = crate::experiments::keys();
+    used.extend(in_the_document());
     assert_eq!(used.symmetric_difference(&all).collect::<Vec<_>>(), [""; 0]);
 }
 

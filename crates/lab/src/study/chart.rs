@@ -3,7 +3,6 @@
 //!
 //! The page carries the data, so a chart with many points is reduced to what a screen can show ([`Chart::reduce`]).
 
-use crate::statistics::Summary;
 use serde::{Deserialize, Serialize, Serializer};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -20,23 +19,11 @@ const MAX_MARKS: usize = 60;
 /// A chart is fewer pixels wide and high than this, from 0 to its maximum.
 const PIXELS: f64 = 1000.0;
 
-impl Range {
-    /// `None` without samples.
-    pub fn of(case: &str, samples: Summary) -> Option<Range> {
-        let Summary { count, mean, p50, p99, worst, .. } = samples;
-        (count > 0).then(|| Range { case: case.to_owned(), p50, mean, p99, worst })
-    }
-}
-
 impl Lines {
     /// Creates lines on linear axes.
     pub fn new(title: impl Into<String>, x_label: &str, y_label: &str, lines: impl IntoIterator<Item = Line>) -> Lines {
         let (x_label, y_label, lines) = (x_label.to_owned(), y_label.to_owned(), lines.into_iter().collect());
         Lines { title: title.into(), x_label, y_label, lines, log_y: false, log_x: false }
-    }
-
-    pub fn log_both(self) -> Lines {
-        Lines { log_y: true, log_x: true, ..self }
     }
 }
 
