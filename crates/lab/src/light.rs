@@ -20,7 +20,6 @@ use crate::canvas::Canvas;
 use crate::process::SchedStat;
 use crate::server::Server;
 use anyhow::{Result, bail};
-use serde::{Deserialize, Serialize};
 use std::io::{Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -87,7 +86,7 @@ pub struct Measured {
 }
 
 /// Samples as columns. Values with the same index belong together.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default)]
 pub struct Series {
     /// Time of the write, since the start of the measurement.
     pub at_us: Vec<u64>,

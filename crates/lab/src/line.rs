@@ -13,7 +13,6 @@ use crate::light::Reservation;
 use crate::pointer::Pointer;
 use crate::server::Server;
 use anyhow::Result;
-use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, VecDeque};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -37,7 +36,7 @@ const SETTLE: Duration = Duration::from_millis(1200);
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Measurements of each motion. Values with the same index belong together.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default)]
 pub struct Echoes {
     pub receipt_ns: Vec<u64>,
     pub echo_ns: Vec<u64>,

@@ -30,7 +30,6 @@ use crate::process::{self, Owned};
 use crate::program;
 use crate::tiles;
 use anyhow::{Result, anyhow, bail};
-use serde::{Deserialize, Serialize};
 use std::io::{BufRead, BufReader, Read};
 use std::process::{ChildStdout, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -99,7 +98,7 @@ pub struct Run {
 }
 
 /// Placement of the clients' windows; see above.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placement {
     /// At x11perf's default place, on top of each other.
     Stacked,

@@ -6,7 +6,6 @@
 //! load include pauses with any scheduler, but responses of an idle server do not.
 
 use crate::processor::now_ns;
-use serde::{Deserialize, Serialize};
 use std::thread;
 use std::time::Duration;
 
@@ -14,7 +13,7 @@ use std::time::Duration;
 const SHORTEST_NS: u64 = 20_000;
 
 /// Figures over all processors.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct OsNoise {
     /// Fraction of the time.
     pub part: f64,

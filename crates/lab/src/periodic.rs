@@ -19,7 +19,6 @@ use crate::processor::now_ns;
 use crate::server::Server;
 use crate::statistics::median;
 use anyhow::{Result, anyhow};
-use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use x11rb::connection::Connection;
 use x11rb::protocol::Event;
@@ -64,7 +63,7 @@ const TURN: i64 = 360 * 64;
 const STEP: i64 = 5 * 64;
 
 /// Measurements as columns. Values with the same index belong together.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default)]
 pub struct Frames {
     /// Times just before the frame's first request, and when the server had drawn it; on the clock of traces.
     pub at_ns: Vec<u64>,

@@ -8,11 +8,10 @@
 use serde::{Deserialize, Serialize};
 
 /// A summary of samples, in their unit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Summary {
     pub count: usize,
     pub mean: f64,
-    pub least: f64,
     pub p50: f64,
     pub p99: f64,
     pub worst: f64,
@@ -28,7 +27,6 @@ impl Summary {
         Summary {
             count: sorted.len(),
             mean: mean(&sorted),
-            least: sorted[0],
             p50: percentile(&sorted, 0.50),
             p99: percentile(&sorted, 0.99),
             worst: sorted[sorted.len() - 1],
@@ -128,7 +126,7 @@ mod tests {
     #[test]
     fn percentiles_are_measured_values() {
         let summary = Summary::of((1..=200).rev().map(f64::from));
-        assert_eq!((summary.count, summary.least, summary.worst), (200, 1.0, 200.0));
+        assert_eq!((summary.count, summary.worst), (200, 200.0));
         assert_eq!((summary.p50, summary.p99, summary.mean), (100.0, 198.0, 100.5));
         let one = Summary::of([7.0]);
         assert_eq!((one.p50, one.p99, one.worst), (7.0, 7.0, 7.0));
