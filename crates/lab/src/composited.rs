@@ -7,7 +7,7 @@ use crate::folder::Folder;
 use crate::process::Owned;
 use crate::server::Server;
 use anyhow::{Context, Result, bail};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 use x11rb::protocol::xproto::ConnectionExt;
 use x11rb::rust_connection::RustConnection;
@@ -69,8 +69,7 @@ impl Composited {
             for variable in ["HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR"] {
                 command.env(variable, folder.path(""));
             }
-            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-            let process = Owned::start(&mut command, GRACE)
+            let process = Owned::start_silent(&mut command, GRACE)
                 .with_context(|| format!("{program} cannot be started; scripts/setup --for lab installs it"))?;
             programs.insert(0, (program, process));
             wait_for_owner(&connection, selection, &mut programs[0].1)

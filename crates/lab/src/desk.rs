@@ -9,7 +9,7 @@ use crate::process::Owned;
 use crate::server::Server;
 use anyhow::{Result, ensure};
 use std::fs;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 use x11rb::connection::Connection;
 use x11rb::protocol::xproto::{ConnectionExt as _, Window};
@@ -148,8 +148,7 @@ fn browser(server: &Server, folder: &Folder, page: &str, size: &str) -> Result<O
 }
 
 fn start(server: &Server, command: &mut Command) -> Result<Owned> {
-    command.env("DISPLAY", server.display()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    Owned::start(command, GRACE)
+    Owned::start_silent(command.env("DISPLAY", server.display()), GRACE)
 }
 
 /// A toolkit's window that injected input scrolls and resizes.

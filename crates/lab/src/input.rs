@@ -5,7 +5,7 @@ use crate::canvas::Place;
 use crate::process::Owned;
 use crate::server::Server;
 use anyhow::{Result, anyhow, bail};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 use x11rb::connection::Connection;
 use x11rb::protocol::xproto::{
@@ -39,8 +39,7 @@ impl ProgramWindow {
 
     fn start_with(server: &Server, mut command: Command, called: (AtomEnum, &str)) -> Result<ProgramWindow> {
         command.env("DISPLAY", server.display());
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let process = Owned::start(&mut command, GRACE)?;
+        let process = Owned::start_silent(&mut command, GRACE)?;
         let connection = server.connect()?;
         let limit = Instant::now() + PATIENCE;
         loop {

@@ -8,13 +8,12 @@ use crate::program::Missing;
 use crate::tree;
 use anyhow::{Context, Error, Result, anyhow};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use serde::{Deserialize, Serialize};
 use std::error;
 use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader};
 use std::os::unix::fs::FileExt;
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use xqos_sys::{Processes, Procfs};
 
@@ -51,6 +50,11 @@ impl Owned {
             _ => Error::new(error).context(format!("cannot start {program}")),
         })?;
         Ok(Owned { child, grace })
+    }
+
+    /// Like [`Owned::start`], without input and output.
+    pub fn start_silent(command: &mut Command, grace: Duration) -> Result<Owned> {
+        Owned::start(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()), grace)
     }
 
     pub fn pid(&self) -> u32 {
@@ -184,7 +188,7 @@ fn cpu_time_where(pid: u32, counts: impl Fn(u32) -> bool) -> Result<Duration> {
 }
 
 /// How often a thread stopped running. Each wakeup of a sleeping thread is followed by at least one such switch.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThreadSwitches {
     pub tid: u32,
     pub name: String,
@@ -209,7 +213,7 @@ pub fn switches(pid: u32) -> Result<Vec<ThreadSwitches>> {
 }
 
 /// Memory of a process. Private dirty memory is what the process costs beyond the files that it shares with others.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Memory {
     pub rss_kb: u64,
     pub pss_kb: u64,
@@ -273,7 +277,6 @@ fn number(text: &str, name: &str) -> Result<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::process::Stdio;
 
     #[test]
     fn an_error_names_a_process_that_ended_early() {

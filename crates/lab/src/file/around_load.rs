@@ -19,7 +19,7 @@ use crate::program;
 use crate::server::Server;
 use anyhow::{Result, anyhow};
 use std::collections::BTreeMap;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 use xqos_abi::ClientEntry;
@@ -209,8 +209,7 @@ fn beside_wheel(
 fn look_for_reservation(server: &Server, client: u32) -> Result<Owned> {
     let mut command = Command::new(program::own("xqos")?);
     command.args(["reserve", "--client", &format!("{client:#x}"), "auto"]).env("DISPLAY", server.display());
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    Owned::start(&mut command, Duration::from_secs(2))
+    Owned::start_silent(&mut command, Duration::from_secs(2))
 }
 
 /// The program that starts mpv: `xqos run`, if the case searches for a reservation or also reserves processor time. If

@@ -20,7 +20,7 @@ use anyhow::Result;
 use rustix::process::{Pid, setpriority_process};
 use std::collections::BTreeMap;
 use std::fs;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::thread::sleep;
 use std::time::Duration;
 use x11rb::connection::Connection;
@@ -119,9 +119,7 @@ impl Scene {
         fs::write(folder.path("twmrc"), TWMRC)?;
         let mut command = Command::new("twm");
         command.args(["-display", display, "-f"]).arg(folder.path("twmrc"));
-        // twm prints a warning for each missing font.
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let manager = Owned::start(&mut command, GRACE)?;
+        let manager = Owned::start_silent(&mut command, GRACE)?;
         let (mut actors, mut shown) = (Vec::new(), Vec::new());
         let beneath = match case.command.split_first() {
             None => {

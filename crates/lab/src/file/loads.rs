@@ -10,7 +10,7 @@ use crate::process::Owned;
 use crate::server::Server;
 use anyhow::{Result, bail};
 use std::collections::BTreeMap;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 use x11rb::connection::Connection;
 use x11rb::protocol::sync::ConnectionExt as _;
@@ -228,6 +228,5 @@ fn program(words: &[String], display: &str) -> Result<Owned> {
     let Some((program, arguments)) = words.split_first() else { bail!("the command is empty") };
     let mut command = Command::new(program);
     command.args(arguments).env("DISPLAY", display);
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    Owned::start(&mut command, Duration::from_secs(2))
+    Owned::start_silent(&mut command, Duration::from_secs(2))
 }
