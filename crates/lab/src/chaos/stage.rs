@@ -2,19 +2,19 @@
 //! Performs operations on the server and its programs.
 
 use super::garbage;
-use super::op::{Op, SLOTS, TESTS, Target};
+use super::op::{GarbageBytes, Op, SLOTS, TESTS, Target};
 use crate::folder::Folder;
 use crate::process::Owned;
 use crate::program;
 use crate::server::{Server, Setup};
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow};
 use std::fs;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 use x11rb::connection::{Connection, RequestConnection};
 use x11rb::protocol::xproto::ConnectionExt;
 use xqos_abi::ring::{Next, Reader};
-use xqos_abi::{Label, PolicyChange, Setting, Subject};
+use xqos_abi::{PolicyChange, Subject};
 use xqos_client::{Control, Error};
 
 /// Time limit for a reset, and for a program to end.
@@ -55,26 +55,45 @@ impl Stage {
 
     pub(super) fn perform(&mut self, op: &Op) -> Result<()> {
         match *op {
-            Op::Start { slot, test } => self.start_program(slot, TESTS[test])?,
-            Op::Stop { slot } => self.programs[slot].iter_mut().for_each(|program| program.stop(true)),
-            Op::Continue { slot } => self.programs[slot].iter_mut().for_each(|program| program.stop(false)),
-            Op::End { slot } => drop(self.programs[slot].take()),
-            Op::Kill { slot } => {
+            Op::Start(slot, test) => self.start_program(slot, TESTS[test])?,
+            Op::Stop(slot) => self.programs[slot].iter_mut().for_each(|program| program.stop(true)),
+            Op::Continue(slot) => self.programs[slot].iter_mut().for_each(|program| program.stop(false)),
+            Op::End(slot) => drop(self.programs[slot].take()),
+            Op::Kill(slot) => {
                 if let Some(mut program) = self.programs[slot].take() {
                     program.pipes().kill()?;
                 }
             }
-            Op::Rules { on } => self.keep_rules(on)?,
-            Op::Grab { ms } => {
+            Op::Set(subject, setting) => {
+                let subject = match subject {
+                    Subject::Client(slot) => self.client(slot as usize)?.map(Subject::Client),
+                    Subject::Group(slot) => self.client(slot as usize)?.map(Subject::Group),
+                    Subject::Server => Some(Subject::Server),
+                };
+                let control = self.witness()?;
+                refused(subject.map_or(Ok(()), |subject| control.set(subject, setting)))?;
+            }
+            Op::Release(slot) => {
+                let (client, control) = (self.client(slot)?, self.witness()?);
+                refused(client.map_or(Ok(()), |client| control.release(client)))?;
+            }
+            Op::Policy(kind, slice_us) => {
+                let change = PolicyChange { policy: Some(kind), slice_us, ..PolicyChange::default() };
+                refused(self.witness()?.set_policy(change))?;
+            }
+            Op::Lend(on) => refused(self.witness()?.lend_processor(on, 0))?,
+            Op::StopTrace => refused(self.witness()?.stop_trace())?,
+            Op::Rules(on) => self.keep_rules(on)?,
+            Op::Grab(ms) => {
                 let connection = self.server.connect()?;
                 connection.grab_server()?;
                 connection.flush()?;
                 std::thread::sleep(Duration::from_millis(ms));
             }
-            Op::Garbage { target, seed, bytes } => self.garbage(target, (seed, bytes))?,
-            Op::Rest { ms } => std::thread::sleep(Duration::from_millis(ms)),
+            Op::Garbage(target, bytes) => self.garbage(target, bytes)?,
+            Op::Rest(ms) => std::thread::sleep(Duration::from_millis(ms)),
             Op::Reset => self.reset()?,
-            Op::Trace { level, capacity } => match self.witness()?.start_trace(level, capacity) {
+            Op::Trace(level, capacity) => match self.witness()?.start_trace(level, capacity) {
                 Ok(ring) => self.rings = vec![ring],
                 Err(error) => refused(Err(error))?,
             },
@@ -84,44 +103,8 @@ impl Stage {
                     records.for_each(drop);
                 }
             }
-            _ => refused(self.ask(op)?)?,
         }
         Ok(())
-    }
-
-    /// Performs an operation that consists of a request about a client or the server.
-    fn ask(&self, op: &Op) -> Result<Result<(), Error>> {
-        let control = self.witness()?;
-        let of = |slot: usize, ask: &dyn Fn(u32) -> Result<(), Error>| match self.client(slot) {
-            Ok(Some(client)) => Ok(ask(client)),
-            Ok(None) => Ok(Ok(())),
-            Err(error) => Err(error),
-        };
-        let set =
-            |slot, subject: fn(u32) -> Subject, setting| of(slot, &|client| control.set(subject(client), setting));
-        match *op {
-            Op::Reserve { slot, budget_us, period_us, hard } => {
-                of(slot, &|client| control.reserve(client, budget_us, period_us, hard))
-            }
-            Op::Release { slot } => of(slot, &|client| control.release(client)),
-            Op::Weight { slot, weight } => set(slot, Subject::Client, Setting::Weight(weight)),
-            Op::Priority { slot, priority } => set(slot, Subject::Client, Setting::Priority(priority)),
-            Op::Group { slot, name } => set(slot, Subject::Client, Setting::Group(Label::new(name))),
-            Op::GroupWeight { slot, weight } => set(slot, Subject::Group, Setting::Weight(weight)),
-            Op::GroupCap { slot, ppm } => set(slot, Subject::Group, Setting::Cap(ppm)),
-            Op::Groups { grouping, user_limit_ppm } => {
-                let limited = control.set(Subject::Server, Setting::UserLimit(user_limit_ppm));
-                Ok(limited.and_then(|()| control.set(Subject::Server, Setting::Grouping(grouping))))
-            }
-            Op::Policy { kind, slice_us } => {
-                Ok(control.set_policy(PolicyChange { policy: Some(kind), slice_us, ..PolicyChange::default() }))
-            }
-            Op::Pacing { limit_us, floor_us } => Ok(control.set_pacing(limit_us, floor_us)),
-            Op::Desktop { share_ppm } => Ok(control.set(Subject::Server, Setting::Desktop(share_ppm))),
-            Op::Lend { on } => Ok(control.lend_processor(on, 0)),
-            Op::StopTrace => Ok(control.stop_trace()),
-            _ => bail!("{op:?} is not a request"),
-        }
     }
 
     /// The client of a program, once it is connected.
@@ -135,8 +118,7 @@ impl Stage {
     fn start_program(&mut self, slot: usize, test: &str) -> Result<()> {
         let mut command = Command::new("x11perf");
         command.args([test, "-reps", "200", "-repeat", "1000000"]).env("DISPLAY", self.server.display());
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        self.programs[slot] = Some(Owned::start(&mut command, GRACE)?);
+        self.programs[slot] = Some(Owned::start_silent(&mut command, GRACE)?);
         Ok(())
     }
 
@@ -146,13 +128,12 @@ impl Stage {
             let mut command = Command::new(program::own("xqos")?);
             command.args(["rules", "run", "--display", self.server.display()]);
             command.env("XDG_CONFIG_HOME", self.folder.path(""));
-            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-            self.rules = Some(Owned::start(&mut command, GRACE)?);
+            self.rules = Some(Owned::start_silent(&mut command, GRACE)?);
         }
         Ok(())
     }
 
-    fn garbage(&self, target: Target, what: (u64, usize)) -> Result<()> {
+    fn garbage(&self, target: Target, what: GarbageBytes) -> Result<()> {
         let number = self.server.display().trim_start_matches(':').parse()?;
         let extension = self.witness()?.connection()?.extension_information(xqos_abi::EXTENSION_NAME)?;
         // If xqos was loaded through libc, there is no extension, so use an opcode that no extension has.
