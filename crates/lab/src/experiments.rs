@@ -3,63 +3,35 @@
 
 use crate::file::Experiment;
 
-macro_rules! file {
-    ($name:literal) => {{
-        let text = include_str!(concat!("../../../lab/experiments/", $name, ".toml"));
-        // A test parses all of them.
-        Experiment::parse($name, concat!("lab/experiments/", $name, ".toml"), text).expect("the file is valid")
-    }};
+/// Name, file and page of each experiment.
+macro_rules! experiments {
+    ($($name:literal)*) => {
+        &[$((
+            $name,
+            include_str!(concat!("../../../lab/experiments/", $name, ".toml")),
+            include_str!(concat!("../../../docs/experiments/", $name, ".md")),
+        )),*]
+    };
 }
 
-/// All experiments, in the order of the report.
+/// In the order of the report.
+const ALL: &[(&str, &str, &str)] = experiments!(
+    "demo" "response" "policies" "desktop" "everyday" "throughput" "below" "below_cost" "below_shares" "hard"
+    "families" "soft" "ocbench" "bursts" "player" "queue" "auto" "rules" "fairness" "priorities" "groups" "idle"
+    "memory" "scale" "crowds" "blocking" "cut" "sync" "tracing" "interactive" "xorg" "animation" "intervals"
+    "intervals_latency" "intervals_ends" "xmark" "system_calls" "expose" "drag_priorities" "endtoend" "simulation"
+    "grid" "near" "near_cost" "drop"
+);
+
 pub fn all() -> Vec<Experiment> {
-    vec![
-        file!("demo"),
-        file!("response"),
-        file!("policies"),
-        file!("desktop"),
-        file!("everyday"),
-        file!("throughput"),
-        file!("below"),
-        file!("below_cost"),
-        file!("below_shares"),
-        file!("hard"),
-        file!("families"),
-        file!("soft"),
-        file!("ocbench"),
-        file!("bursts"),
-        file!("player"),
-        file!("queue"),
-        file!("auto"),
-        file!("rules"),
-        file!("fairness"),
-        file!("priorities"),
-        file!("groups"),
-        file!("idle"),
-        file!("memory"),
-        file!("scale"),
-        file!("crowds"),
-        file!("blocking"),
-        file!("cut"),
-        file!("sync"),
-        file!("tracing"),
-        file!("interactive"),
-        file!("xorg"),
-        file!("animation"),
-        file!("intervals"),
-        file!("intervals_latency"),
-        file!("intervals_ends"),
-        file!("xmark"),
-        file!("system_calls"),
-        file!("expose"),
-        file!("drag_priorities"),
-        file!("endtoend"),
-        file!("simulation"),
-        file!("grid"),
-        file!("near"),
-        file!("near_cost"),
-        file!("drop"),
-    ]
+    // A test parses all of them.
+    let parse = |&(name, text, _): &(&str, &str, _)| Experiment::parse(name, name, text).expect("the file is valid");
+    ALL.iter().map(parse).collect()
+}
+
+/// The page of an experiment, in Markdown.
+pub(crate) fn page(name: &str) -> Option<&'static str> {
+    ALL.iter().find(|(of, ..)| *of == name).map(|&(.., page)| page)
 }
 
 /// Keys of goals and of papers' figures that the experiments use.

@@ -6,28 +6,15 @@
 //! Links are reduced to their text, since a report is self-contained.
 
 use crate::bench::{Finding, with_figures};
+use crate::experiments;
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd, html};
-
-macro_rules! pages {
-    ($($name:literal)*) => {
-        [$(($name, include_str!(concat!("../../../docs/experiments/", $name, ".md")))),*]
-    };
-}
-
-static PAGES: [(&str, &str); 45] = pages!(
-    "animation" "auto" "below" "below_cost" "below_shares" "blocking" "bursts" "crowds" "cut" "demo" "desktop"
-    "drag_priorities" "drop" "endtoend" "everyday" "expose" "fairness" "families" "grid" "groups" "hard" "idle" "interactive"
-    "intervals" "intervals_ends" "intervals_latency" "memory" "near" "near_cost" "ocbench" "player" "policies" "priorities"
-    "queue" "response" "rules" "scale" "simulation" "soft" "sync" "system_calls" "throughput" "tracing" "xmark" "xorg"
-);
 
 /// The items of the papers.
 static PAPERS: &str = include_str!("../../../docs/papers.md");
 
 /// The prose of an experiment's page, as HTML; `None` if there is no page.
 pub(crate) fn html(name: &str) -> Option<String> {
-    let (_, page) = PAGES.iter().find(|(of, _)| *of == name)?;
-    Some(without_links(&prose(page)))
+    experiments::page(name).map(|page| without_links(&prose(page)))
 }
 
 /// The items of the papers with the figures of these results, as HTML.
@@ -81,12 +68,5 @@ mod tests {
             echo.contains("170 ms") && echo.contains("<code>smart</code> - (-) ms") && !html.contains("<a "),
             "{echo}"
         );
-    }
-
-    #[test]
-    fn each_experiment_has_a_page() {
-        for experiment in crate::experiments::all() {
-            assert!(super::html(&experiment.name).is_some(), "docs/experiments/{}.md is not there", experiment.name);
-        }
     }
 }
