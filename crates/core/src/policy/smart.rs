@@ -181,7 +181,7 @@ impl Policy for Smart {
         (self.turns, self.service_clock_ns) = (words.ns(self.turns)?, words.ns(self.service_clock_ns)?);
         (self.slice_ns, self.alone_since) = (words.ns(self.slice_ns)?, words.time(self.alone_since)?);
         self.ready = u32::try_from(words.next(self.ready)?).ok()?.into();
-        self.last = words.client(self.last)?.filter(|client| clients.contains(client));
+        self.last = words.client(self.last)?.filter(|client| !words.is_reading() || clients.contains(client));
         for &client in clients {
             let Standing { priority, turn, turn_over_ns, used_ns } = *self.standing(client);
             let priority = i8::try_from(words.signed(priority.into())?).ok();
