@@ -93,6 +93,8 @@ pub struct Libc {
     chunk_ns: u64,
     /// The size of the server's input buffer for a client; 0 before the first client connects.
     buffer_bytes: usize,
+    /// What the last peek saw. Kept, because clearing new memory for each peek takes longer than the peek itself.
+    peeked: Vec<u8>,
     is_traced: bool,
     running: LibcSlice,
     slice: u64,
@@ -125,6 +127,7 @@ impl Libc {
             muted: 0,
             chunk_ns,
             buffer_bytes: 0,
+            peeked: Vec::new(),
             is_traced: false,
             running: LibcSlice::default(),
             slice: 0,

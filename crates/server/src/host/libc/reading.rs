@@ -58,9 +58,12 @@ impl Libc {
 
     /// The length of the complete requests that fit into `room`; at least one request.
     fn whole_requests(&mut self, fd: RawFd, room: usize, wanted: usize, is_swapped: bool) -> usize {
-        let mut stream = [0; MAX_BUFFER_BYTES];
-        let seen = real_libc::peek(fd, &mut stream[..room.max(MIN_PEEK_BYTES).min(wanted).min(MAX_BUFFER_BYTES)]);
-        let stream = &stream[..seen];
+        let most = room.max(MIN_PEEK_BYTES).min(wanted).min(MAX_BUFFER_BYTES);
+        if self.peeked.len() < most {
+            self.peeked.resize(most, 0);
+        }
+        let seen = real_libc::peek(fd, &mut self.peeked[..most]);
+        let stream = &self.peeked[..seen];
         let in_room = frame(&stream[..room.min(seen)], is_swapped, u32::MAX);
         let bytes = if in_room.bytes > 0 { in_room.bytes } else { one_request(stream, is_swapped) };
         if bytes == 0 { wanted } else { bytes.min(wanted) }
