@@ -21,7 +21,7 @@ use xqos_core::{ClientId, Time};
 /// The minimum time between two checks for arrivals.
 const ARRIVAL_CHECK_NS: u64 = 50_000;
 /// The maximum number of requests counted in one read. Any further requests are estimated, unless a trace is running.
-const COUNTED_REQUESTS: u32 = 128;
+const COUNTED_REQUESTS: u32 = 32;
 /// The maximum number of bytes to peek at. The server's buffer for a client's requests is never larger.
 const MAX_BUFFER_BYTES: usize = 65_536;
 
