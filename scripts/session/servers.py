@@ -2,6 +2,7 @@
 """X servers of scripted sessions, and what runs on them."""
 
 import collections
+import json
 import os
 import pathlib
 import re
@@ -41,6 +42,14 @@ Section "Screen"
     EndSubSection
 EndSection
 """
+# Windows float, as in other desktops, and a program may take the focus.
+SWAY_CONF = f"""
+xwayland force
+output HEADLESS-1 resolution {SIZE}
+for_window [title=".*"] floating enable
+focus_on_window_activation focus
+exec echo "$DISPLAY" > "$HOME/display"
+"""
 
 
 class Failed(Exception):
@@ -65,43 +74,63 @@ def expect(what, found, wanted):
 class Session:
     """A server and what runs on it."""
 
-    def __init__(self, name, kind, folder):
-        self.name, self.kind, self.home = name, kind, folder / name
+    needs = ["Xvfb", "xfwm4"]
+    parts = [["xfsettingsd", "--no-daemon"], ["xfwm4", "--compositor=on"], ["xfdesktop"], ["xfce4-panel", "--disable-wm-check"],
+             ["parcellite", "-n"]]
+    # Names of steps, and why they are left out.
+    impossible = {}
+
+    def __init__(self, name, folder):
+        self.name, self.home = name, folder / name
         self.home.mkdir()
         self.log = open(self.home / "log", "w+", encoding="utf-8", errors="replace")
         self.results = collections.defaultdict(collections.Counter)
+        self.times = collections.defaultdict(list)
         self.memory = []
         self.environment = {
             **{key: value for key, value in os.environ.items() if key not in ("WAYLAND_DISPLAY", "XAUTHORITY", "DISPLAY")},
             "HOME": str(self.home), "XDG_RUNTIME_DIR": str(self.home / "run"), "NO_AT_BRIDGE": "1",
             "XDG_CONFIG_HOME": str(self.home / ".config"), "XDG_CACHE_HOME": str(self.home / ".cache"), "LC_ALL": "C.UTF-8",
+            # The browsers cannot use their sandbox as root or without user namespaces.
+            "QTWEBENGINE_DISABLE_SANDBOX": "1",
         }
         (self.home / "run").mkdir(mode=0o700)
-        self.parts = []
-        self.server = self.start_server()
+        # The server, or the compositor that starts it, and programs that run for the whole session.
+        self.running, self.bus = [], None
+
+    def open(self):
+        self.start_server()
+        self.server = self.server_pid()
         bus = self.output("dbus-daemon", "--session", "--fork", "--print-address=1", "--print-pid=1").split()
         self.environment["DBUS_SESSION_BUS_ADDRESS"], self.bus = bus[0], int(bus[1])
+        for part in self.parts:
+            if shutil.which(part[0]):
+                self.running.append(self.start(*part))
+                time.sleep(1)
+
+    def has_xqos(self):
+        return self.name == "xqos"
+
+    def command(self):
+        """The command that starts the server."""
+        wrap = [str(XQOS), "server", "--"] if self.has_xqos() else []
+        return [*wrap, "Xvfb", "-screen", "0", f"{SIZE}x24"]
 
     def start_server(self):
-        has_xqos = self.name == "xqos"
-        wrap = [str(XQOS), "server", "--"] if has_xqos else []
-        if self.kind == "xorg":
-            (self.home / "modules").mkdir()
-            shutil.copy(MODULE, self.home / "modules/xqos.so")
-            (self.home / "xorg.conf").write_text(XORG_CONF.format(home=self.home, load='Load "xqos"' if has_xqos else ""))
-            command = ["/usr/lib/xorg/Xorg", "-config", f"{self.home}/xorg.conf", "-configdir", f"{self.home}/run",
-                       "-logfile", f"{self.home}/xorg.log", "-novtswitch", "-sharevts"]
-        else:
-            command = [*wrap, "Xvfb", "-screen", "0", f"{SIZE}x24"]
         reads, writes = os.pipe()
         with os.fdopen(reads) as pipe:
-            process = self.start(*command, "-displayfd", str(writes), "-noreset", "-nolisten", "tcp", pass_fds=[writes])
+            command = [*self.command(), "-displayfd", str(writes), "-noreset", "-nolisten", "tcp"]
+            self.running.append(self.start(*command, pass_fds=[writes]))
             os.close(writes)
             display = pipe.readline().strip()
-        if not display:
-            sys.exit(f"try-session: the server did not start: {(self.home / 'log').read_text()[-2000:]}")
-        self.environment["DISPLAY"] = f":{display}"
-        return process
+        self.environment["DISPLAY"] = f":{display}" if display else self.give_up()
+
+    def server_pid(self):
+        # `xqos server` replaces itself with the server.
+        return self.running[0].pid
+
+    def give_up(self):
+        sys.exit(f"try-session: the server did not start: {(self.home / 'log').read_text(errors='replace')[-2000:]}")
 
     def output(self, *command, text=None):
         done = subprocess.run(command, env=self.environment, input=text, stdout=subprocess.PIPE, stderr=self.log, timeout=LIMIT_S,
@@ -127,27 +156,98 @@ class Session:
         self.xdotool("windowactivate", "--sync", window)
         time.sleep(0.3)
 
+    def close_window(self, window):
+        """Closes it as its close button does."""
+        self.focus(window)
+        self.keys("alt+F4")
+
+    def move_window(self, window, x, y):
+        self.xdotool("windowmove", "--sync", window, str(x), str(y))
+        self.xdotool("windowraise", window)
+
     def measure(self):
-        # `xqos server` replaces itself with the server.
-        pid = self.server.pid
-        rss = int(re.search(r"VmRSS:\s+(\d+)", pathlib.Path(f"/proc/{pid}/status").read_text())[1])
-        self.memory.append((rss, len(os.listdir(f"/proc/{pid}/fd"))))
+        """Checks that the server is the one of the beginning and that xqos serves it, and notes its memory."""
+        status = pathlib.Path(f"/proc/{self.server}/status")
+        rss = re.search(r"VmRSS:\s+(\d+)", status.read_text()) if status.exists() else None
+        if not rss:
+            raise Failed("it has ended")
+        self.memory.append((int(rss[1]), len(os.listdir(f"/proc/{self.server}/fd"))))
+        report = json.loads(self.output(str(XQOS), "doctor", "--json"))
+        expect("served by xqos", bool(report["service"] and report["service"]["armed"]), self.has_xqos())
 
     def step(self, name, action):
+        began = time.monotonic()
         try:
             result = f"ok {action(self) or ''}".strip()
         except (Failed, subprocess.TimeoutExpired) as fault:
             result = f"failed: {fault}"
         self.results[name][result] += 1
+        self.times[name].append(time.monotonic() - began)
+        return result
 
     def close(self):
-        for process in [*self.parts, self.server]:
+        for process in reversed(self.running):
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGTERM)
-        for process in [*self.parts, self.server]:
+        for process in reversed(self.running):
             try:
                 process.wait(10)
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
-        os.kill(self.bus, signal.SIGTERM)
+        if self.bus:
+            os.kill(self.bus, signal.SIGTERM)
+
+
+class Xorg(Session):
+    needs = ["/usr/lib/xorg/Xorg", "xfwm4"]
+
+    def command(self):
+        (self.home / "modules").mkdir()
+        shutil.copy(MODULE, self.home / "modules/xqos.so")
+        load = 'Load "xqos"' if self.has_xqos() else ""
+        (self.home / "xorg.conf").write_text(XORG_CONF.format(home=self.home, load=load))
+        return ["/usr/lib/xorg/Xorg", "-config", f"{self.home}/xorg.conf", "-configdir", f"{self.home}/run",
+                "-logfile", f"{self.home}/xorg.log", "-novtswitch", "-sharevts"]
+
+
+class Xwayland(Session):
+    """Xwayland under sway, which is the window manager. Programs connect to Xwayland only."""
+
+    needs = ["sway", "Xwayland"]
+    parts = [["parcellite", "-n"]]
+    impossible = {"screen recorder": "Xwayland's root window has no pixels",
+                  "screen locker": "a Wayland compositor locks the screen itself"}
+
+    def start_server(self):
+        (self.home / "sway.conf").write_text(SWAY_CONF)
+        self.environment |= {
+            "WLR_BACKENDS": "headless", "WLR_LIBINPUT_NO_DEVICES": "1", "WLR_RENDERER": "pixman",
+            "SWAYSOCK": f"{self.home}/run/sway.sock",
+            "GDK_BACKEND": "x11", "QT_QPA_PLATFORM": "xcb", "_JAVA_AWT_WM_NONREPARENTING": "1",
+        }
+        if self.has_xqos():
+            self.output(str(XQOS), "xwayland", "install", "--for", "wlroots")
+            variables = (self.home / ".config/environment.d/90-xqos-xwayland.conf").read_text()
+            self.environment |= dict(re.findall("^(WLR_XWAYLAND)=(.*)$", variables, re.MULTILINE))
+        self.running.append(self.start("sway", "--config", f"{self.home}/sway.conf"))
+        display = self.home / "display"
+        while not (display.exists() and display.read_text().endswith("\n")):
+            if self.running[0].poll() is not None:
+                self.give_up()
+            time.sleep(0.1)
+        self.environment["DISPLAY"] = display.read_text().strip()
+
+    def server_pid(self):
+        # It is no child of sway, which forks twice.
+        return int(self.output("pgrep", "-f", f"Xwayland {self.environment['DISPLAY']} -rootless"))
+
+    # sway sees no keys of XTEST, and ignores positions that programs ask for.
+    def close_window(self, window):
+        self.output("swaymsg", f"[id={window}] kill")
+
+    def move_window(self, window, x, y):
+        self.output("swaymsg", f"[id={window}] focus, move position {x} {y}")
+
+
+KINDS = {"xvfb": Session, "xorg": Xorg, "xwayland": Xwayland}

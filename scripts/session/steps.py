@@ -78,7 +78,7 @@ def plain_program(command, title, keys):
         window = session.window(title)
         session.focus(window)
         session.keys(*keys)
-        session.keys("alt+F4")
+        session.close_window(window)
         return f"exit {ended(program)}"
     return run
 
@@ -87,11 +87,22 @@ def browser(session):
     page = session.home / "page.html"
     page.write_text(PAGE)
     program = session.start("chromium", "--no-sandbox", "--no-first-run", "--disable-gpu", "--password-store=basic",
-                            f"--user-data-dir={session.home}/browser", f"--app=file://{page}")
+                            "--ozone-platform=x11", f"--user-data-dir={session.home}/browser", f"--app=file://{page}")
     session.focus(session.window("^page$"))
     session.xdotool("type", "--delay", "30", "typed")
     session.window("^page typed$")
     session.keys("ctrl+w")
+    return f"exit {ended(program)}"
+
+
+def embedded_browser(session):
+    page = session.home / "page.html"
+    page.write_text(PAGE)
+    program = session.start("falkon", "--private-browsing", "--no-extensions", f"file://{page}")
+    session.focus(session.window("^page - "))
+    session.xdotool("type", "--delay", "30", "typed")
+    session.window("^page typed - ")
+    session.keys("ctrl+q")
     return f"exit {ended(program)}"
 
 
@@ -155,8 +166,7 @@ def moved_windows(session):
     programs = [session.start("xcalc", "-title", f"calc {number}") for number in range(3)]
     for number in range(3):
         window = session.window(f"^calc {number}$")
-        session.xdotool("windowmove", "--sync", window, str(100 + 200 * number), "120")
-        session.xdotool("windowraise", window)
+        session.move_window(window, 100 + 200 * number, 120)
     window = session.window("^calc 1$")
     session.focus(window)
     session.keys("7", "asterisk", "6", "equal")
@@ -179,11 +189,10 @@ STEPS = [
     ("file manager", ["thunar"], plain_program(["thunar", "/usr/share"], "share", ["Down", "Right", "F5"])),
     ("spreadsheet", ["gnumeric", "ssconvert"], spreadsheet),
     ("browser", ["chromium"], browser),
+    ("embedded Chromium", ["falkon"], embedded_browser),
     ("Java", ["java"], java),
     ("screen recorder", ["ffmpeg"], recorder),
     ("clipboard manager", ["xclip", "parcellite"], clipboard),
     ("screen locker", ["i3lock"], locker),
     ("moved windows", ["xcalc", "xwd"], moved_windows),
 ]
-PARTS = [["xfsettingsd", "--no-daemon"], ["xfwm4", "--compositor=on"], ["xfdesktop"], ["xfce4-panel", "--disable-wm-check"],
-         ["parcellite", "-n"]]
