@@ -97,12 +97,16 @@ class Session:
         (self.home / "run").mkdir(mode=0o700)
         # The server, or the compositor that starts it, and programs that run for the whole session.
         self.running, self.bus = [], None
+        # Programs of the current step.
+        self.programs = []
 
     def open(self):
         self.start_server()
         self.server = self.server_pid()
         bus = self.output("dbus-daemon", "--session", "--fork", "--print-address=1", "--print-pid=1").split()
         self.environment["DBUS_SESSION_BUS_ADDRESS"], self.bus = bus[0], int(bus[1])
+        # On a busy machine a key may be held for long enough to be repeated.
+        self.output("xset", "r", "off")
         for part in self.parts:
             if shutil.which(part[0]):
                 self.running.append(self.start(*part))
@@ -138,8 +142,10 @@ class Session:
         return done.stdout
 
     def start(self, *command, **options):
-        return subprocess.Popen(command, env=self.environment, cwd=self.home, stdin=subprocess.DEVNULL,
-                                **{"stdout": self.log, "stderr": self.log, "start_new_session": True, **options})
+        program = subprocess.Popen(command, env=self.environment, cwd=self.home, stdin=subprocess.DEVNULL,
+                                   **{"stdout": self.log, "stderr": self.log, "start_new_session": True, **options})
+        self.programs.append(program)
+        return program
 
     def xdotool(self, *words):
         return self.output("xdotool", *words).strip()
@@ -176,11 +182,15 @@ class Session:
         expect("served by xqos", bool(report["service"] and report["service"]["armed"]), self.has_xqos())
 
     def step(self, name, action):
-        began = time.monotonic()
+        began, self.programs = time.monotonic(), []
         try:
             result = f"ok {action(self) or ''}".strip()
         except (Failed, subprocess.TimeoutExpired) as fault:
             result = f"failed: {fault}"
+            for program in self.programs:
+                if program.poll() is None:
+                    os.killpg(program.pid, signal.SIGKILL)
+                    program.wait()
         self.results[name][result] += 1
         self.times[name].append(time.monotonic() - began)
         return result
