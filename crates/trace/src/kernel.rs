@@ -60,10 +60,14 @@ impl Kernel {
     }
 
     /// The events that are in the kernel's buffer, which keeps the latest ones, and all names. Nothing is read before
-    /// this call, so that recording costs this process nothing.
+    /// this call, so that recording costs this process nothing. Each processor has its own buffer, which may begin
+    /// later than the others: the result begins when all of them have events.
     pub fn latest(&mut self) -> Vec<Event> {
         self.lines = Lines::default();
-        self.read()
+        let mut events = self.read();
+        let began = self.lines.complete_since;
+        events.retain(|event| event.at >= began || is_name(&event.what));
+        events
     }
 
     pub fn lost(&self) -> u64 {
@@ -79,17 +83,25 @@ struct Lines {
     named: BTreeSet<(u32, bool)>,
     /// Start of the handler that runs on a processor; separately for soft interrupts, which others interrupt.
     handlers: BTreeMap<(u32, bool), Time>,
+    /// The kernel has reported lost events, which are older than the next event.
+    has_lost: bool,
+    /// No event was lost after this time.
+    complete_since: Time,
 }
 
 impl Lines {
     /// Takes a line of trace_pipe: `Xvfb-77 [001] d..2. 12.345678: sched_wakeup: comm=a pid=78 prio=120
     /// target_cpu=001`. `None` if the line is something else.
     fn take(&mut self, line: &str, events: &mut Vec<Event>) -> Option<()> {
+        self.has_lost |= line.starts_with("CPU:") && line.ends_with(" EVENTS]");
         let found = |&(_, mark): &(&str, &'static str)| Some((mark, line.split_once(mark)?));
         let (mark, (head, fields)) = EVENTS.iter().find_map(found)?;
         let (seconds, micros) = head.split_whitespace().last()?.split_once('.')?;
         let at_us = seconds.parse::<u64>().ok()?.checked_mul(1_000_000)?.checked_add(micros.parse().ok()?)?;
         let at = Time(at_us.checked_mul(1000)?);
+        if std::mem::take(&mut self.has_lost) {
+            self.complete_since = at;
+        }
         let cpu = head.rsplit_once('[')?.1.split_once(']')?.0.parse().ok()?;
         let is_soft = mark.contains("softirq");
         let number = || fields.split_once('=')?.1.split(' ').next()?.parse::<u32>().ok();
@@ -150,6 +162,11 @@ impl Lines {
             events.push(Event { at, what: Entry::Thread { thread, process } });
         }
     }
+}
+
+/// True for names, which are needed for later events too.
+pub fn is_name(what: &Entry) -> bool {
+    !matches!(what, Entry::Switch { .. } | Entry::Wakeup { .. } | Entry::Interrupt { .. })
 }
 
 /// The number and name of a thread. The name may contain anything, even the names of fields.
@@ -242,6 +259,20 @@ mod tests {
         {
             assert_eq!(events(&[line]), [], "{line}");
         }
+    }
+
+    #[test]
+    fn the_time_since_which_no_event_was_lost_is_known() {
+        let wakeup =
+            |at| format!(" <idle>-0 [000] dN.4. {at}: sched_wakeup: comm=Xvfb pid=2000000077 prio=120 target_cpu=000");
+        let mut lines = Lines::default();
+        let mut since = |line: &str| {
+            lines.take(line, &mut Vec::new());
+            lines.complete_since
+        };
+        assert_eq!(since(&wakeup("7.000001")), Time(0));
+        assert_eq!(since("CPU:1 [LOST 45 EVENTS]"), Time(0));
+        assert_eq!([since(&wakeup("7.000002")), since(&wakeup("7.000003"))], [Time(7_000_002_000); 2]);
     }
 
     #[test]

@@ -15,6 +15,7 @@ mod presence;
 mod tests;
 mod threads;
 
+pub(crate) use blame::still_absent;
 use blame::{Grab, Slice};
 pub use client::{Budget, Burst, Cause, Client, Figures, Identity, Kind};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -163,9 +164,7 @@ impl Model {
             Entry::Identity { client, pid, base, uid } => self.identify(client, (pid, base, uid), at),
             Entry::Name { client, part, bytes } => self.rename(client, part, &bytes),
             Entry::Dispatch { client, mode, .. } => {
-                self.decisions += 1;
-                self.requests_of_slice.clear();
-                self.worked_ns = None;
+                self.decided(at);
                 self.running = Some((client.map(|client| self.create_unless(client, at)), mode));
             }
             Entry::Processor { ns, .. } => self.worked_ns = Some(ns),

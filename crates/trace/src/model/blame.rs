@@ -124,6 +124,14 @@ impl Model {
         ready.into_iter().filter_map(|key| self.finish(key, now)).collect()
     }
 
+    /// Records that the server has decided.
+    pub(super) fn decided(&mut self, at: Time) {
+        self.decisions += 1;
+        self.requests_of_slice.clear();
+        self.worked_ns = None;
+        self.runnable_since = still_absent(self.runnable_since, at);
+    }
+
     pub(super) fn switch(&mut self, from: u32, to: u32, still_runnable: bool, at: Time) {
         self.kernel = true;
         if from == self.server_pid {
@@ -148,4 +156,11 @@ impl Model {
             }
         }
     }
+}
+
+/// The time since which the server waits for a processor, if it still does although it has decided. A decision proves
+/// that it runs, and that events of the kernel were lost. The kernel's events have microseconds.
+pub(crate) fn still_absent(since: Option<Time>, decided: Time) -> Option<Time> {
+    const PRECISION_NS: u64 = 2_000;
+    since.filter(|&since| decided.since(since) < PRECISION_NS)
 }

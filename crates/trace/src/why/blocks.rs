@@ -91,6 +91,8 @@ impl Blocks {
                 let block = self.open.as_mut().filter(|block| block.ends_before(at) && block.client() != Some(key))?;
                 block.waiting.push(key);
             }
+            // A client that disconnects ends its slice without a record of the slice.
+            Entry::Fact(Fact::Disconnected { .. }) => self.dispatched = None,
             Entry::Dispatch { client, .. } => {
                 self.dispatched = Some((client, at));
                 return self.open.take().filter(Block::counts);

@@ -2,7 +2,7 @@
 //! Which threads the kernel ran while the server waited for a processor.
 
 use super::{Party, Ran, shared_ns};
-use crate::model::{Model, Run, Running};
+use crate::model::{Model, Run, Running, still_absent};
 use std::collections::BTreeMap;
 use xqos_abi::trace::{Entry, Event};
 use xqos_core::Time;
@@ -42,6 +42,7 @@ impl Processor {
                     return Some((from, at));
                 }
             }
+            Entry::Dispatch { .. } => self.runnable_since = still_absent(self.runnable_since, at),
             _ => {}
         }
         None

@@ -33,6 +33,8 @@ pub struct Seen<'a> {
     worked_ns: Option<u64>,
     /// The times without processor of the question that have not been reached.
     absences: &'a [(Time, Time)],
+    /// The last decision, which proves that the server ran.
+    decided: Time,
     light: Option<Burst>,
     busy: Option<Burst>,
     block: Option<Block>,
@@ -62,6 +64,7 @@ impl<'a> Seen<'a> {
             slices: Vec::new(),
             worked_ns: None,
             absences: &question.absences,
+            decided: Time(0),
             light: None,
             busy: None,
             block: None,
@@ -73,14 +76,28 @@ impl<'a> Seen<'a> {
         if let Some((from, to)) = self.processor.take(event) {
             self.blocks.absent(from, to);
         }
-        while let Some((&(from, to), rest)) = self.absences.split_first().filter(|(absence, _)| absence.1 <= event.at) {
-            self.blocks.absent(from, to);
+        while let Some((_, rest)) = self.absences.split_first().filter(|(absence, _)| absence.1 <= event.at) {
+            self.offer_absence(event.at);
             self.absences = rest;
+        }
+        if matches!(event.what, Entry::Dispatch { .. }) {
+            self.offer_absence(event.at);
+            self.decided = event.at;
         }
         let block = self.blocks.take(event, &self.model);
         block.into_iter().for_each(|block| self.offer(block));
         self.follow(event);
         burst.into_iter().for_each(|burst| self.consider(burst));
+    }
+
+    /// Offers the current time without processor of the question, as far as it lies between decisions. It may be the
+    /// sum of several times, if the process that measured it had no processor either.
+    fn offer_absence(&mut self, now: Time) {
+        let Some(&(from, to)) = self.absences.first() else { return };
+        let (from, to) = (from.max(self.decided), to.min(now));
+        if from < to {
+            self.blocks.absent(from, to);
+        }
     }
 
     /// Notes slices, and what clients do after their replies.
@@ -197,10 +214,14 @@ impl<'a> Seen<'a> {
         let grab_ns = sum(|cause| matches!(cause, model::Cause::Grab { .. }));
         let held_ns = sum(|cause| matches!(cause, model::Cause::HeldBack));
         let known_ns = sum(|cause| matches!(cause, model::Cause::Kernel));
-        let absent_ns = if self.model.kernel { known_ns } else { self.absent_ns(span).min(burst.waited_ns) };
+        let elsewhere_ns = if self.model.kernel { self.absent_elsewhere_ns(span) } else { self.absent_ns(span) };
+        let absent_ns = known_ns.max(elsewhere_ns.min(burst.waited_ns));
         let unknown_ns = absent_ns.saturating_sub(known_ns);
-        let clients_ns = sum(|cause| matches!(cause, model::Cause::Client { .. })).saturating_sub(unknown_ns);
+        // The model counts it as time of clients or of the server.
+        let clients_ns = sum(|cause| matches!(cause, model::Cause::Client { .. }));
         let server_ns = sum(|cause| matches!(cause, model::Cause::Server));
+        let server_ns = server_ns.saturating_sub(unknown_ns.saturating_sub(clients_ns));
+        let clients_ns = clients_ns.saturating_sub(unknown_ns);
         let most_ns = grab_ns.max(held_ns).max(absent_ns).max(clients_ns).max(server_ns);
         let cause = match most_ns {
             0 => Cause::Server { ns: burst.waited_ns },
@@ -250,16 +271,20 @@ impl<'a> Seen<'a> {
         Cause::NoProcessor { ns, ran }
     }
 
-    /// The time in which the server had no processor: from the kernel's records, or else from what the server measured
-    /// in its slices and from the question.
+    /// The time in which the server had no processor: from the kernel's records and from the question, and without
+    /// records of the kernel also from what the server measured in its slices.
     fn absent_ns(&self, span: (Time, Time)) -> u64 {
+        let elsewhere_ns = self.absent_elsewhere_ns(span);
         if self.model.kernel {
-            return self.processor.absent_ns(span);
+            return self.processor.absent_ns(span).max(elsewhere_ns);
         }
         let within = |slice: &Slice| slice.absent_ns.min(shared_ns(slice.span, span));
-        let in_slices: u64 = self.slices.iter().map(within).sum();
-        let elsewhere: u64 = self.question.absences.iter().map(|&absence| shared_ns(absence, span)).sum();
-        in_slices.max(elsewhere)
+        elsewhere_ns.max(self.slices.iter().map(within).sum())
+    }
+
+    /// The same from the question alone.
+    fn absent_elsewhere_ns(&self, span: (Time, Time)) -> u64 {
+        self.question.absences.iter().map(|&absence| shared_ns(absence, span)).sum()
     }
 
     /// The other clients that were served during the wait, and the time without processor.

@@ -117,6 +117,16 @@ fn a_request_that_has_not_ended_is_the_cause_already() {
 }
 
 #[test]
+fn a_client_that_disconnects_within_its_slice_has_no_unfinished_request() {
+    let mut script = Script::new(&[("xterm", 100), ("mpv", 200)]);
+    script.arrives(1000, 1);
+    script.dispatch(1000, 1);
+    script.fact(1001, Fact::Disconnected { client: ClientId(1) });
+    script.at(9000, Entry::End);
+    assert_eq!(script.diagnose(&Question::default()).worst, None);
+}
+
+#[test]
 fn the_holder_of_a_server_grab_is_named() {
     let mut script = Script::new(&[("scrot", 100), ("mpv", 200)]);
     script.arrives(500, 2);
@@ -212,6 +222,19 @@ fn a_server_that_is_preempted_within_a_slice_had_no_processor() {
 }
 
 #[test]
+fn a_server_that_decides_has_a_processor_although_events_of_the_kernel_were_lost() {
+    let mut script = Script::new(&[("x11perf", 100), ("mpv", 200)]);
+    script.switch(500, 0, (SERVER, 812), true);
+    for at in (1000..1400).step_by(100) {
+        script.arrives(at, 1);
+        script.slice(1, (at, at + 10), (100, POLY_LINE), false);
+    }
+    script.switch(1500, 0, (812, SERVER), true);
+    script.at(2000, Entry::End);
+    assert_eq!(script.diagnose(&Question::default()).worst, None);
+}
+
+#[test]
 fn without_records_of_the_kernel_the_times_of_the_question_and_of_slices_count() {
     let mut script = Script::new(&[("x11perf", 100), ("mpv", 200)]);
     script.arrives(1000, 2);
@@ -235,6 +258,18 @@ fn without_records_of_the_kernel_the_times_of_the_question_and_of_slices_count()
     script.slice(2, (2901, 2902), (1, POLY_LINE), false);
     let (_, cause) = script.worst();
     assert_eq!(cause, Cause::NoProcessor { ns: 898 * MS, ran: vec![] });
+}
+
+#[test]
+fn times_of_the_question_count_where_records_of_the_kernel_were_lost() {
+    let mut script = Script::new(&[("mpv", 200)]);
+    script.arrives(1000, 1);
+    script.slice(1, (1500, 1501), (1, POLY_LINE), false);
+    script.switch(3000, 0, (SERVER, 0), false);
+    let absences = vec![(Time(1000 * MS), Time(1490 * MS))];
+    let question = Question { limit_ns: 100 * MS, asker: 0, absences };
+    let (_, cause) = script.diagnose(&question).worst.expect("a client waits");
+    assert_eq!(cause, Cause::NoProcessor { ns: 490 * MS, ran: vec![] });
 }
 
 /// Round trips of 200 ms: one question each, which the server answers within a millisecond.
