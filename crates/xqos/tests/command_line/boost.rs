@@ -3,7 +3,7 @@
 //!
 //! A stopped program cannot answer an Expose. It stays raised until its time limit expires, long enough to be observed.
 
-use crate::fixture::{Running, Server, eventually, kill};
+use crate::fixture::{Running, Server, eventually, is_real_time_refused, kill};
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -12,15 +12,6 @@ use x11rb::protocol::xproto::{ConnectionExt as _, CreateWindowAux, MapState, Win
 use xqos_sys::Attributes;
 
 const XCLOCK: &[&str] = &["xclock", "-geometry", "100x100+0+0"];
-
-/// Returns true if this user may not set priorities; the test is then skipped with the reason.
-fn is_not_allowed() -> bool {
-    let not = std::thread::spawn(|| Attributes::real_time(1).give(0).is_err()).join().unwrap();
-    if not {
-        xqos_skip::left_out("this user may not give real-time priorities");
-    }
-    not
-}
 
 fn is_raised(pid: i32) -> bool {
     Attributes::of(pid).is_ok_and(|attributes| attributes.real_time_priority().is_some())
@@ -79,7 +70,7 @@ fn end(clock: Running) {
 
 #[test]
 fn a_program_that_does_not_answer_is_raised_until_its_time_is_over() {
-    if is_not_allowed() {
+    if is_real_time_refused() {
         return;
     }
     let server = Server::served(&[]);
@@ -102,7 +93,7 @@ fn a_program_that_does_not_answer_is_raised_until_its_time_is_over() {
 /// restored, however busy the machine is.
 #[test]
 fn no_program_stays_raised_whichever_process_is_killed() {
-    if is_not_allowed() {
+    if is_real_time_refused() {
         return;
     }
     for (victim, status) in VICTIMS {
@@ -126,7 +117,7 @@ fn no_program_stays_raised_whichever_process_is_killed() {
 /// Without raised programs, no timer wakes the processes.
 #[test]
 fn boost_and_its_guard_exit_with_each_other_and_with_the_server() {
-    if is_not_allowed() {
+    if is_real_time_refused() {
         return;
     }
     for (victim, status) in VICTIMS {
@@ -198,7 +189,7 @@ fn threads_raised(pid: i32) -> usize {
 
 #[test]
 fn programs_of_other_users_are_left_alone() {
-    if is_not_allowed() {
+    if is_real_time_refused() {
         return;
     }
     let server = Server::served(&[]);
@@ -221,7 +212,7 @@ fn a_program_gets_processor_time_and_its_children_do_not() {
         let ended = server.ask(&["run", "--cpu", wanted, "--", "true"]);
         assert!(matches!(ended.status, 1 | 2) && ended.err.contains(words), "{ended:#?}");
     }
-    if is_not_allowed() {
+    if is_real_time_refused() {
         return;
     }
     let script = "xclock -geometry 50x50+0+0 & exec xeyes";
@@ -238,7 +229,7 @@ fn a_program_gets_processor_time_and_its_children_do_not() {
 
 #[test]
 fn a_server_with_processor_time_promises_no_more_than_it_gets() {
-    if is_not_allowed() {
+    if is_real_time_refused() {
         return;
     }
     let server = Server::served(&["--cpu", "4ms/10ms", "--max-utilization", "0.9"]);

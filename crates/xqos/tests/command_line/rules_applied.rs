@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Rules take effect on a real server, and a daemon that dies leaves nothing behind.
 
-use crate::fixture::{Folder, Running, Server, eventually, kill, module, xqos};
+use crate::fixture::{Folder, Running, Server, eventually, is_real_time_refused, kill, module, xqos};
 use crate::rules::{Rules, Windowed, file, rule, weighs, weight};
 use std::fs;
 use std::net::{TcpListener, TcpStream};
@@ -144,8 +144,8 @@ fn expose(server: &Server) {
 
 #[test]
 fn only_programs_named_by_a_rule_are_raised_to_redraw() {
-    if std::thread::spawn(|| Attributes::real_time(1).give(0).is_err()).join().unwrap() {
-        return xqos_skip::left_out("this user may not give real-time priorities");
+    if is_real_time_refused() {
+        return;
     }
     let server = Server::served(&[]);
     // Side by side, because a covered window gets no Expose.

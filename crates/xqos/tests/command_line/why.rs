@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 //! `xqos why`: stutters that are made on purpose, and the reason that it gives.
 
-use crate::fixture::{Folder, Running, Server, ended, eventually, xqos};
+use crate::fixture::{Folder, Running, Server, ended, eventually, is_real_time_refused, xqos};
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 use x11rb::connection::Connection;
@@ -19,12 +19,24 @@ struct Why {
 
 impl Why {
     fn start(server: &Server, folder: &Folder, options: &[&str]) -> Why {
-        let output = folder.path.to_string_lossy().into_owned();
-        let mut command = server.xqos(&["why", "--history", "2s", "--keep", "2", "--no-kernel", "--output", &output]);
-        let mut process = Running::start(command.args(options).stdout(Stdio::null()).stderr(Stdio::piped()));
-        let mut why = Why { said: BufReader::new(Box::new(process.err())), process };
+        let mut why = Why::spawn(server, folder, &[&["--no-kernel"], options].concat());
         assert!(why.line().contains("makes a folder; ^C ends"), "the first line says what happens");
         why
+    }
+
+    /// One that also records the kernel if it may, and whether it may.
+    fn with_kernel(server: &Server, folder: &Folder, options: &[&str]) -> (Why, bool) {
+        let mut why = Why::spawn(server, folder, options);
+        let is_refused = !why.line().contains("makes a folder; ^C ends");
+        assert!(!is_refused || why.line().contains("makes a folder; ^C ends"), "one line says why not");
+        (why, !is_refused)
+    }
+
+    fn spawn(server: &Server, folder: &Folder, options: &[&str]) -> Why {
+        let output = folder.path.to_string_lossy().into_owned();
+        let mut command = server.xqos(&["why", "--history", "2s", "--keep", "2", "--output", &output]);
+        let mut process = Running::start(command.args(options).stdout(Stdio::null()).stderr(Stdio::piped()));
+        Why { said: BufReader::new(Box::new(process.err())), process }
     }
 
     fn line(&mut self) -> String {
@@ -133,6 +145,45 @@ fn twelve_busy_clients_are_the_reason_for_a_light_client_on_a_stock_order() {
             round_trip(&light);
             sleep(Duration::from_millis(10));
         }
+    });
+}
+
+/// Lets a server run only on one processor, and returns its number.
+fn pin(server: &Server) -> String {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap().trim();
+    let first = allowed.split(|letter: char| !letter.is_ascii_digit()).next().unwrap().to_owned();
+    ended(Command::new("taskset").args(["-a", "-c", "-p", &first, &server.process.pid().to_string()])).with(0);
+    first
+}
+
+/// A program with real-time priority that takes a processor for half a second. Its own limit ends it even if it takes
+/// the only processor and the kernel does not interrupt real-time programs.
+fn hog(processor: &str) -> Running {
+    const LOOP: &str = "ulimit -t 2; while :; do :; done";
+    let words = ["0.5", "taskset", "-c", processor, "chrt", "--fifo", "50", "sh", "-c", LOOP];
+    Running::start(Command::new("timeout").args(words))
+}
+
+#[test]
+fn a_real_time_program_on_the_servers_processor_is_explained_with_its_priority() {
+    if is_real_time_refused() {
+        return;
+    }
+    let (folder, server) = (Folder::new("why-hog"), Server::served(&[]));
+    let light = connect(&server);
+    let processor = pin(&server);
+    let (mut why, is_named) = Why::with_kernel(&server, &folder, &["--limit", "10ms", "--every", "1h"]);
+    if !is_named {
+        xqos_skip::left_out("the kernel cannot be traced here, so that the program is not named");
+    }
+    let named = ["It ran sh (", "which has real-time priority 50,", "What to do", "sudo chrt --other --pid 0 "];
+    let words = if is_named { &named[..] } else { &["What to do", "sudo xqos why"] };
+    until_named(&mut why, &[STARVED], words, || {
+        let hog = hog(&processor);
+        sleep(Duration::from_millis(100));
+        round_trip(&light);
+        hog.ended();
     });
 }
 
