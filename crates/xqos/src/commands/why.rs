@@ -5,14 +5,17 @@
 //! they become a folder with the trace, its page and the explanation. [`xqos_trace::why`] finds the cause, `text` puts
 //! it into words.
 //!
-//! The kernel's events stay in the kernel's own buffer, which overwrites the oldest ones. They are read for a report.
+//! The kernel's events stay in the kernel's own buffer, which overwrites the oldest ones. They are read after each long
+//! wait and for a report.
 
+mod kernel_history;
 mod report;
 mod text;
 
 use crate::recording::{Backlog, Source};
 use anyhow::Result;
 use clap::Args;
+use kernel_history::KernelHistory;
 use report::Folders;
 use std::collections::VecDeque;
 use std::fs::File;
@@ -29,7 +32,6 @@ use xqos_cli::time::of_ns;
 use xqos_core::Time;
 use xqos_sys::{self as sys, Signals};
 use xqos_trace::file::Header;
-use xqos_trace::kernel::Kernel;
 use xqos_trace::why::{Question, Trigger, diagnose};
 
 /// Polling interval of the ring, which a busy server fills in twice that time or more.
@@ -106,7 +108,7 @@ impl Arguments {
         let (session, info) = Session::open_armed(display)?;
         let folders = Folders::new(&self.output, self.keep.into())?;
         let signals = Signals::watch_with_user_signal()?;
-        let kernel = self.kernel();
+        let kernel = if self.no_kernel { None } else { KernelHistory::start() };
         let source = Source::open(&session, Level::Slices, 0)?;
         let header = source.header(info.server_pid, kernel.is_some())?;
         note(&match self.time {
@@ -141,18 +143,6 @@ impl Arguments {
         const DEFAULT: Duration = Duration::from_secs(10);
         self.history.or(self.time).map_or(DEFAULT, Micros::duration)
     }
-
-    /// The kernel's trace, if it may be recorded.
-    fn kernel(&self) -> Option<Kernel> {
-        if self.no_kernel {
-            return None;
-        }
-        let started = Kernel::start();
-        if let Err(error) = &started {
-            note(&format!("programs that take the server's processor will not be named: {}", one_line(error)));
-        }
-        started.ok()
-    }
 }
 
 struct Recorder<'a> {
@@ -161,7 +151,7 @@ struct Recorder<'a> {
     header: Header,
     backlog: Backlog,
     trigger: Trigger,
-    kernel: Option<Kernel>,
+    kernel: Option<KernelHistory>,
     run_delay: Option<RunDelay>,
     /// Times in which the server waited for a processor.
     absences: VecDeque<(Time, Time)>,
@@ -228,16 +218,29 @@ impl Recorder<'_> {
                 self.absences.pop_front();
             }
         }
+        if is_long {
+            self.read_kernel();
+        }
         Ok(is_long)
+    }
+
+    /// Reads the kernel's events. The records cover up to one and a half times the history.
+    fn read_kernel(&mut self) {
+        let keep = self.arguments.history() * 2;
+        self.kernel.iter_mut().for_each(|kernel| kernel.read(keep));
     }
 
     /// Explains the longest wait, and writes a folder.
     fn report(&mut self) -> Result<()> {
-        self.read()?;
-        let absences = self.absences.iter().copied().collect();
-        let question = Question { absences, ..self.arguments.question() };
+        // Reading the kernel's events takes time, for which there are no records yet.
         let now_ns = sys::monotonic_ns();
-        let of_kernel = self.kernel.as_mut().map(Kernel::latest).unwrap_or_default();
+        self.read()?;
+        self.read_kernel();
+        // The kernel's events are more exact.
+        let is_known = |absence| self.kernel.as_ref().is_some_and(|kernel| kernel.covers(absence));
+        let absences = self.absences.iter().copied().filter(|&absence| !is_known(absence)).collect();
+        let question = Question { absences, ..self.arguments.question() };
+        let of_kernel = self.kernel.iter().flat_map(KernelHistory::events);
         let records = report::records(&self.backlog, of_kernel, now_ns);
         let folder = self.folders.write(&self.header, &records, &question)?;
         note(&format!("{} has the explanation, the trace and its page", folder.display()));

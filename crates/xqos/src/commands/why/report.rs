@@ -13,6 +13,7 @@ use xqos_core::Time;
 use xqos_sys as sys;
 use xqos_trace::export::page;
 use xqos_trace::file::{Header, Writer};
+use xqos_trace::kernel::is_name;
 use xqos_trace::names::Names;
 use xqos_trace::why::{Question, diagnose};
 use xqos_trace::wire::Wire;
@@ -20,15 +21,13 @@ use xqos_trace::wire::Wire;
 const FILES: [&str; 3] = ["why.txt", "why.html", "why.trace"];
 
 /// The kept records with the kernel's events of the same time, and an end record.
-pub fn records(backlog: &Backlog, of_kernel: Vec<Event>, now_ns: u64) -> Vec<Words> {
+pub fn records(backlog: &Backlog, of_kernel: impl Iterator<Item = Event>, now_ns: u64) -> Vec<Words> {
     let mut records: Vec<Words> = backlog.records().collect();
     let Some(began) = records.first().map(|words| Time(words[0])) else { return records };
-    let is_name = |what: &Entry| !matches!(what, Entry::Switch { .. } | Entry::Wakeup { .. } | Entry::Interrupt { .. });
     let end = Time(records.iter().map(|words| words[0]).max().unwrap_or(0).max(now_ns));
     // Earlier names are still needed; what ran earlier is not.
     let is_within = |event: &Event| event.at <= end && (event.at >= began || is_name(&event.what));
-    let of_kernel = of_kernel.into_iter().filter(is_within);
-    let of_kernel = of_kernel.map(|event| Event { at: event.at.max(began), ..event }).collect();
+    let of_kernel = of_kernel.filter(is_within).map(|event| Event { at: event.at.max(began), ..event }).collect();
     records.push(Event { at: end, what: Entry::End }.encode());
     merged(records, of_kernel).collect()
 }
@@ -133,7 +132,7 @@ mod tests {
         let at = |at, what| Event { at: Time(at), what };
         let name = Entry::ThreadName { thread: 7, bytes: [b'a'; 16] };
         let switch = Entry::Switch { cpu: 0, from: 7, to: 9, still_runnable: false };
-        let all = records(&backlog, vec![at(10, name), at(11, switch), at(120, switch), at(151, name)], 150);
+        let all = records(&backlog, [at(10, name), at(11, switch), at(120, switch), at(151, name)].into_iter(), 150);
         let all: Vec<Event> = all.into_iter().filter_map(Event::decode).collect();
         assert_eq!(all, [at(100, name), at(100, begin), at(120, switch), at(150, Entry::End)]);
     }

@@ -43,7 +43,7 @@ fn paragraph(diagnosis: &Diagnosis, header: &Header, server: &str, limit_ns: u64
     }
     text += &format!("{} {}", waited(wait, cause, server, &clock(wait.from, header)), reason(wait, cause, diagnosis));
     if !matches!(cause, Cause::SlowLink { .. }) {
-        text += &meanwhile(&diagnosis.served);
+        text += &meanwhile(&diagnosis.served, wait.ns);
         text += &processor(diagnosis, cause);
     }
     if wait.ns <= limit_ns {
@@ -58,6 +58,9 @@ fn paragraph(diagnosis: &Diagnosis, header: &Header, server: &str, limit_ns: u64
 fn waited(wait: &Wait, cause: &Cause, server: &str, at: &str) -> String {
     let time = of_ns(wait.ns);
     let who = match wait.who.as_slice() {
+        [] if matches!(cause, Cause::NoProcessor { .. }) => {
+            return format!("{} had no processor for {time}, from {at} on.", capital(server));
+        }
         [] => return format!("{} served no other client for {time}, from {at} on.", capital(server)),
         [one] => one.name.clone(),
         [first, rest @ ..] => format!("{} and {}", first.name, counted(rest.len(), "other client")),
@@ -89,11 +92,14 @@ fn reason(wait: &Wait, cause: &Cause, diagnosis: &Diagnosis) -> String {
             format!("The reason is many requests: the server was busy with {others} for {} of this time.", of_ns(*ns))
         }
         Cause::NoProcessor { ns, ran } => {
+            let ran: Vec<&Ran> = ran.iter().filter(|one| one.ns >= ns / 20).collect();
             let others_ns = ran.iter().fold(*ns, |left, one| left.saturating_sub(one.ns));
             let others = (others_ns > ns / 10 && !ran.is_empty()).then(|| format!("others for {}", of_ns(others_ns)));
-            let ran: Vec<String> = ran.iter().map(ran_for).chain(others).collect();
+            let ran: Vec<String> = ran.into_iter().map(ran_for).chain(others).collect();
             let instead = if ran.is_empty() { String::new() } else { format!(" It ran {} instead.", listed(&ran)) };
-            format!("The reason is the processor: the kernel did not run the server for {}.{instead}", of_ns(*ns))
+            let is_said = wait.who.is_empty() && wait.ns == *ns;
+            let time = if is_said { String::new() } else { format!(" for {}", of_ns(*ns)) };
+            format!("The reason is the processor: the kernel did not run the server{time}.{instead}")
         }
         Cause::SlowLink { round_trips, median_ns } => format!(
             "It asked {round_trips} times, one question after another. Each time {} passed between the server's reply \
@@ -124,7 +130,9 @@ fn ran_for(ran: &Ran) -> String {
     format!("{}{priority} for {}", ran.thread.name, of_ns(ran.ns))
 }
 
-fn meanwhile(served: &[Served]) -> String {
+/// Clients that took at least a hundredth of the wait.
+fn meanwhile(served: &[Served], wait_ns: u64) -> String {
+    let served: Vec<&Served> = served.iter().filter(|one| one.ns >= wait_ns / 100).collect();
     if served.is_empty() {
         return String::new();
     }
@@ -132,7 +140,7 @@ fn meanwhile(served: &[Served]) -> String {
         let mostly = if one.request.is_empty() { String::new() } else { format!(", mostly {}", one.request) };
         format!("{} for {} ({}{mostly})", one.who.name, of_ns(one.ns), counted(one.requests as usize, "request"))
     };
-    let mut named: Vec<String> = served.iter().take(NAMED).map(one).collect();
+    let mut named: Vec<String> = served.iter().take(NAMED).copied().map(one).collect();
     if served.len() > NAMED {
         named.push(counted(served.len() - NAMED, "other client"));
     }
@@ -170,12 +178,13 @@ fn advice_for(wait: &Wait, cause: &Cause, diagnosis: &Diagnosis) -> Vec<Advice> 
             ),
         ],
         Cause::Grab { who, .. } => {
-            let end = format!("No scheduler can serve others during a grab. End {} if it keeps it:", who.name);
+            let end = format!("No scheduler can serve others during a grab. If it happens again, end {}:", who.name);
             let end = (who.pid > 0).then(|| advise(&end, &format!("kill {}", who.pid)));
-            [advise("See who holds a grab while it lasts:", "xqos list")].into_iter().chain(end).collect()
+            let see = advise("See which client holds the grab while it lasts:", "xqos list");
+            end.into_iter().chain([see]).collect()
         }
         Cause::Busy { .. } => among_busy(wait, &diagnosis.served),
-        Cause::NoProcessor { ran, .. } => vec![for_processor(ran)],
+        Cause::NoProcessor { ran, .. } => vec![for_processor(ran, diagnosis.kernel)],
         Cause::SlowLink { .. } => vec![
             advise(
                 "Let a proxy on the program's machine answer most questions (HOST and PROGRAM are yours):",
@@ -207,17 +216,19 @@ fn among_busy(wait: &Wait, served: &[Served]) -> Vec<Advice> {
     [Some(policy), reserve, weigh, Some(rule)].into_iter().flatten().collect()
 }
 
-fn for_processor(ran: &[Ran]) -> Advice {
+fn for_processor(ran: &[Ran], is_kernel_known: bool) -> Advice {
     match ran.first() {
         Some(Ran { thread, priority: ..100, .. }) => {
             let command = format!("sudo chrt --other --pid 0 {}", thread.pid);
             advise(&format!("Give {} a normal priority:", thread.name), &command)
         }
-        Some(_) => advise(
+        None if !is_kernel_known => {
+            advise("As root, this command names the program that took the processor:", "sudo xqos why")
+        }
+        _ => advise(
             "Raise the server's priority while programs redraw and while it serves reserved clients:",
             "sudo xqos boost",
         ),
-        None => advise("As root, this command names the program that took the processor:", "sudo xqos why"),
     }
 }
 
