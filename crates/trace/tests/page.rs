@@ -111,7 +111,7 @@ const SCRIPT: &str = "
 fn chromium_shows_and_operates_a_page_of_a_million_records() {
     let events = events();
     assert!(events.len() > RECORDS - 10);
-    let page = page::render(&Header::default(), events.into_iter(), &Names::default(), Wire::default()).unwrap();
+    let page = page::render(&Header::default(), events.into_iter(), &Names::default(), page::Additions::default()).unwrap();
     let Some(seen) = chromium::run_script(page.as_bytes(), SCRIPT) else {
         return xqos_skip::left_out("Chromium is not installed");
     };
@@ -133,4 +133,24 @@ fn chromium_shows_and_operates_a_page_of_a_million_records() {
         assert!(root.contains(&format!("data-{name}=\"{expected}\"")), "{name}: {root}");
     }
     assert!(names.iter().all(|name| root.contains(name.as_str())), "{root}");
+}
+
+#[test]
+fn chromium_shows_an_explanation_and_the_wait_that_it_explains() {
+    let events: Vec<Event> = events().into_iter().take(3000).collect();
+    let [from, to] = [1000, 2000].map(|at| events[at].at);
+    let text = "mpv waited for\nx11perf.\n\nWhat to do:\n\nEnd <it>:\n    kill 4\n".to_owned();
+    let explanation = Some(page::Explanation { text, span: Some((from, to)) });
+    let additions = page::Additions { explanation, ..page::Additions::default() };
+    let page = page::render(&Header::default(), events.into_iter(), &Names::default(), additions).unwrap();
+    let script = "
+        const root = document.documentElement.dataset, all = [...document.querySelectorAll('#explanation > *')];
+        root.blocks = all.map(one => one.localName + ' ' + one.textContent).join(';');
+        root.shown = timeline.a > timeline.from && timeline.b < timeline.to && timeline.b > timeline.a;";
+    let Some(seen) = chromium::run_script(page.as_bytes(), script) else {
+        return xqos_skip::left_out("Chromium is not installed");
+    };
+    let root = chromium::root(&seen);
+    let blocks = "data-blocks=\"p mpv waited for x11perf.;p What to do:;p End &lt;it&gt;:;code kill 4\"";
+    assert!(root.replace("<it>", "&lt;it&gt;").contains(blocks) && root.contains("data-shown=\"true\""), "{root}");
 }

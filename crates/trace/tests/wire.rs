@@ -81,7 +81,8 @@ const SCRIPT: &str = "
 
 #[test]
 fn chromium_shows_a_million_messages_with_the_slices_that_executed_them() {
-    let page = page::render(&Header::default(), events().into_iter(), &Names::default(), wire()).unwrap();
+    let additions = page::Additions { wire: wire(), ..page::Additions::default() };
+    let page = page::render(&Header::default(), events().into_iter(), &Names::default(), additions).unwrap();
     let Some(seen) = chromium::run_script(page.as_bytes(), SCRIPT) else {
         return xqos_skip::left_out("Chromium is not installed");
     };

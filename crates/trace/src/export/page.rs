@@ -87,6 +87,7 @@ struct Page {
     messages: Vec<String>,
     lanes: Vec<Lane>,
     worst: Vec<PageWorst>,
+    explanation: Option<PageWorst>,
     #[serde(flatten)]
     kernel: processors::Page,
 }
@@ -98,16 +99,33 @@ struct PageWorst {
     text: String,
 }
 
-/// Renders a page, which also shows the messages of a capture if there is one.
+/// What a page can show in addition to the trace.
+#[derive(Debug, Default)]
+pub struct Additions {
+    /// Messages on the wire.
+    pub wire: Wire,
+    pub explanation: Option<Explanation>,
+}
+
+/// An explanation of a wait, which the page shows first.
+#[derive(Debug)]
+pub struct Explanation {
+    /// Paragraphs, and commands that are indented by four spaces.
+    pub text: String,
+    /// The wait, if there is one.
+    pub span: Option<(Time, Time)>,
+}
+
+/// Renders a page.
 pub fn render(
     header: &Header,
     events: impl Iterator<Item = Event>,
     names: &Names,
-    wire: Wire,
+    additions: Additions,
 ) -> serde_json::Result<String> {
     let mut lanes = Lanes::default();
     events.for_each(|event| lanes.take(&event));
-    let json = web::json(&lanes.page(header, names, wire))?;
+    let json = web::json(&lanes.page(header, names, additions))?;
     let style = [web::STYLE, include_str!("page/page.css")].concat();
     let script = [
         web::SCRIPT,
@@ -181,7 +199,7 @@ impl Lanes {
         self.grab = holder.and_then(|id| self.model.key(id)).map(|key| (key, at));
     }
 
-    fn page(mut self, header: &Header, names: &Names, wire: Wire) -> Page {
+    fn page(mut self, header: &Header, names: &Names, Additions { wire, explanation }: Additions) -> Page {
         if let Some(began) = self.model.began {
             self.grab(None, self.model.now, began);
         }
@@ -202,6 +220,10 @@ impl Lanes {
             end_ns: since(burst.end),
             text: crate::show::burst(burst, &model, names),
         });
+        let explanation = explanation.map(|Explanation { text, span }| {
+            let [begin_ns, end_ns] = span.map_or([0.0; 2], |(from, to)| [since(from), since(to)]);
+            PageWorst { begin_ns, end_ns, text }
+        });
         Page {
             title: format!("Trace of X server {}", header.display),
             policy: model.policy.map_or_else(String::new, |policy| policy.name().to_owned()),
@@ -212,6 +234,7 @@ impl Lanes {
             names: requests.all.iter().map(|&request| names.of(request)).collect(),
             messages: wire.names,
             worst: worst.collect(),
+            explanation,
             lanes: lanes.into_values().chain(of_others).collect(),
         }
     }

@@ -204,7 +204,8 @@ impl Export {
         let wire = self.wire.as_ref().map_or_else(|| Ok(Wire::default()), |path| wire::read(path, &trace.header))?;
         match format {
             Format::Html => self.create(|out| {
-                let page = page::render(&trace.header, trace.events(), &names, wire)?;
+                let additions = page::Additions { wire, ..page::Additions::default() };
+                let page = page::render(&trace.header, trace.events(), &names, additions)?;
                 Ok(out.write_all(page.as_bytes())?)
             }),
             Format::Perfetto => self.create(|out| Ok(perfetto::write(trace.events(), &names, &wire, out)?)),

@@ -164,14 +164,25 @@ element("find").oninput = event => {
   ask();
 };
 
+function withText(kind, text) {
+  const made = document.createElement(kind);
+  made.textContent = text;
+  return made;
+}
+function showWait({ begin_ns: begin, end_ns: end }) {
+  const room = Math.max(end - begin, 1e5) / 2;
+  timeline.mark({ a: begin, b: end });
+  timeline.show(begin - room, end + room);
+}
 function waitButton(wait) {
-  const button = document.createElement("button"), room = Math.max(wait.end_ns - wait.begin_ns, 1e5) / 2;
-  button.textContent = wait.text;
-  button.onclick = () => {
-    timeline.mark({ a: wait.begin_ns, b: wait.end_ns });
-    timeline.show(wait.begin_ns - room, wait.end_ns + room);
-  };
+  const button = withText("button", wait.text);
+  button.onclick = () => showWait(wait);
   return button;
+}
+// Paragraphs are separated by empty lines, and commands are indented.
+function explain(block) {
+  const [sentence, command] = block.split("\n    ");
+  return [withText("p", sentence.replaceAll("\n", " ")), ...command ? [withText("code", command)] : []];
 }
 element("title").textContent = document.title = data.title;
 element("facts").textContent = [data.policy && "policy " + data.policy, duration(data.span_ns),
@@ -181,6 +192,11 @@ element("waits").append(...data.worst.slice(0, 20).map(waitButton));
 element("accounting").hidden = !lanes.some(lane => lane.reservation && lane.budgets[0].length);
 element("processors").hidden = !processors.length;
 element("wire").hidden = !lanes.some(lane => lane.wire);
+if (data.explanation) {
+  element("explanation").append(...data.explanation.text.trim().split("\n\n").flatMap(explain));
+  element("explanation").hidden = false;
+}
 useColours(["served", "burst", "budget", "deadline", "input", "grab", "cut", "interrupt", "wakeup"]);
 draw();
+if (data.explanation && data.explanation.end_ns > data.explanation.begin_ns) showWait(data.explanation);
 document.documentElement.dataset.ready = "true";

@@ -54,16 +54,17 @@ impl Folders {
         let header = Header { realtime_offset_ns: sys::realtime_offset_ns(), ..header.clone() };
         let names = Names::new(header.extensions.clone());
         let events = || records.iter().filter_map(|&words| Event::decode(words));
-        let text = text::explained(&diagnose(events(), &names, question), &header, question.limit_ns);
+        let diagnosis = diagnose(events(), &names, question);
+        let text = text::explained(&diagnosis, &header, question.limit_ns);
+        let span = diagnosis.worst.map(|(wait, _)| (wait.from, wait.to));
+        let explanation = Some(page::Explanation { text: text.clone(), span });
+        let additions = page::Additions { explanation, ..page::Additions::default() };
         output::print(&text)?;
         let folder = self.create()?;
         let written = || -> Result<()> {
             output::write(&folder.join(FILES[0]), 0o666, text.as_bytes())?;
-            output::write(
-                &folder.join(FILES[1]),
-                0o666,
-                page::render(&header, events(), &names, Wire::default())?.as_bytes(),
-            )?;
+            let page = page::render(&header, events(), &names, additions)?;
+            output::write(&folder.join(FILES[1]), 0o666, page.as_bytes())?;
             let mut writer = Writer::new(output::recording(&folder.join(FILES[2]), 0o666)?, &header)?;
             records.iter().try_for_each(|&words| writer.add(words))?;
             writer.flush()
