@@ -105,8 +105,6 @@ class Session:
         self.server = self.server_pid()
         bus = self.output("dbus-daemon", "--session", "--fork", "--print-address=1", "--print-pid=1").split()
         self.environment["DBUS_SESSION_BUS_ADDRESS"], self.bus = bus[0], int(bus[1])
-        # On a busy machine a key may be held for long enough to be repeated.
-        self.output("xset", "r", "off")
         for part in self.parts:
             if shutil.which(part[0]):
                 self.running.append(self.start(*part))
@@ -184,6 +182,8 @@ class Session:
     def step(self, name, action):
         began, self.programs = time.monotonic(), []
         try:
+            # On a busy machine a key may be held for long enough to be repeated. xfsettingsd turns this on.
+            self.output("xset", "r", "off")
             result = f"ok {action(self) or ''}".strip()
         except (Failed, subprocess.TimeoutExpired) as fault:
             result = f"failed: {fault}"
