@@ -175,10 +175,14 @@ impl<'a> Seen<'a> {
             (Some(block), _) => Some(self.of_block(block)),
             (None, light) => light.map(|burst| self.of_burst(burst, false)),
         };
-        if waited.as_ref().is_some_and(|(wait, _)| is_long(wait.ns)) {
+        let link = self.of_link().filter(|(wait, _)| is_long(wait.ns));
+        // Over a slow link, a client seems to wait while the rest of its request is on the way.
+        let is_of_link = |(wait, cause): &(Wait, Cause)| {
+            matches!(cause, Cause::Server { .. }) && link.as_ref().is_some_and(|(of_link, _)| of_link.who == wait.who)
+        };
+        if waited.as_ref().is_some_and(|waited| is_long(waited.0.ns) && !is_of_link(waited)) {
             return waited;
         }
-        let link = self.of_link().filter(|(wait, _)| is_long(wait.ns));
         let busy = self.busy.take().filter(|burst| is_long(burst.waited_ns) || waited.is_none());
         link.or_else(|| busy.map(|burst| self.of_burst(burst, true))).or(waited)
     }

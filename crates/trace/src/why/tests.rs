@@ -290,6 +290,15 @@ fn a_client_that_waits_for_its_own_link_is_told_from_one_that_waits_for_the_serv
 }
 
 #[test]
+fn a_request_that_arrives_in_parts_over_a_slow_link_does_not_wait_for_the_server() {
+    let mut script = Script::new(&[("", 0)]);
+    round_trips(&mut script, 1, INTERN_ATOM);
+    script.arrives(5000, 1);
+    script.slice(1, (5300, 5301), (1, POLY_LINE), false);
+    assert_eq!(script.worst().1, Cause::SlowLink { round_trips: 15, median_ns: 199 * MS });
+}
+
+#[test]
 fn pauses_of_local_clients_of_animations_and_after_input_are_no_link() {
     for (pid, program, request, input) in
         [(77, "emacs", INTERN_ATOM, false), (0, "", POLY_LINE, false), (0, "", INTERN_ATOM, true)]
