@@ -50,7 +50,8 @@ const SCRIPT: &str = "
 
 #[test]
 fn chromium_draws_the_accounting_of_an_overrun_and_the_original_rule() {
-    let page = page::render(&Header::default(), events().into_iter(), &Names::default(), page::Additions::default()).unwrap();
+    let page =
+        page::render(&Header::default(), events().into_iter(), &Names::default(), page::Additions::default()).unwrap();
     let Some(seen) = chromium::run_script(page.as_bytes(), SCRIPT) else {
         return xqos_skip::left_out("Chromium is not installed");
     };

@@ -111,7 +111,8 @@ const SCRIPT: &str = "
 fn chromium_shows_and_operates_a_page_of_a_million_records() {
     let events = events();
     assert!(events.len() > RECORDS - 10);
-    let page = page::render(&Header::default(), events.into_iter(), &Names::default(), page::Additions::default()).unwrap();
+    let page =
+        page::render(&Header::default(), events.into_iter(), &Names::default(), page::Additions::default()).unwrap();
     let Some(seen) = chromium::run_script(page.as_bytes(), SCRIPT) else {
         return xqos_skip::left_out("Chromium is not installed");
     };

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! Rules take effect on a real server, and a daemon that dies leaves nothing behind.
 
-use crate::fixture::{Folder, Running, Server, eventually, is_real_time_refused, kill, module, xqos};
+use crate::boost::is_real_time_refused;
+use crate::fixture::{Folder, Running, Server, eventually, kill, module, xqos};
 use crate::rules::{Rules, Windowed, file, rule, weighs, weight};
 use std::fs;
 use std::net::{TcpListener, TcpStream};

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! `xqos why`: stutters that are made on purpose, and the reason that it gives.
 
-use crate::fixture::{Folder, Running, Server, ended, eventually, is_real_time_refused, xqos};
+use crate::boost::is_real_time_refused;
+use crate::fixture::{Folder, Running, Server, ended, eventually, xqos};
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};

@@ -16,7 +16,6 @@ use xqos_trace::file::{Header, Writer};
 use xqos_trace::kernel::is_name;
 use xqos_trace::names::Names;
 use xqos_trace::why::{Question, diagnose};
-use xqos_trace::wire::Wire;
 
 const FILES: [&str; 3] = ["why.txt", "why.html", "why.trace"];
 
