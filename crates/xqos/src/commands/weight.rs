@@ -42,10 +42,10 @@ pub enum Command {
     },
     /// Limits how long a client is served at a time
     ///
-    /// While others wait, a client is served for at most a slice: 5 ms, unless `xqos policy --slice` sets another value.
-    /// A shorter slice for a client with long bursts reduces the waits of others. The client's share of the server
-    /// stays the same; to reduce it, see `max` in `xqos rules --help`. A single request is interrupted only if it can be
-    /// cut (`xqos policy --cut`).
+    /// While others wait, a client is served for at most a slice: 5 ms, unless `xqos policy --slice` sets another
+    /// value. A shorter slice for a client with long bursts reduces the waits of others. The client's share of the
+    /// server stays the same; to reduce it, see `max` in `xqos rules --help`. A single request is interrupted only if
+    /// it can be cut (`xqos policy --cut`).
     #[command(after_help = LIMIT_EXAMPLES)]
     Limit {
         #[command(flatten)]

@@ -40,7 +40,8 @@ fn long_link(to: u16) -> u16 {
     thread::spawn(move || {
         for near in near_end.incoming().map_while(Result::ok) {
             let far = TcpStream::connect(("127.0.0.1", to)).unwrap();
-            [&near, &far].map(|socket| socket.set_nodelay(true).unwrap());
+            near.set_nodelay(true).unwrap();
+            far.set_nodelay(true).unwrap();
             carry(near.try_clone().unwrap(), far.try_clone().unwrap());
             carry(far, near);
         }
