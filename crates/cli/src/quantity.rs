@@ -229,6 +229,14 @@ pub fn desktop(text: &str) -> Result<Share, String> {
 /// The time after which a long request lets other clients in, unless it is set.
 pub const DEFAULT_CUT: Micros = Micros(250);
 
+/// Parses a blocking time; 0 means the observed blocking time.
+pub fn blocking(text: &str) -> Result<Micros, String> {
+    match text {
+        "observed" => Ok(Micros(0)),
+        text => text.parse().map_err(|error| format!("{error}; or write the word 'observed'")),
+    }
+}
+
 /// Parses the time after which a long request lets other clients in: `on`, `off` (0), or 0.05ms to 100ms.
 pub fn cut(text: &str) -> Result<Micros, String> {
     match text {

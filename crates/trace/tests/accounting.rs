@@ -9,7 +9,6 @@ use xqos_core::{ClientId, Fact, Reservation, ReservationKind, Service, Time};
 use xqos_trace::export::page;
 use xqos_trace::file::Header;
 use xqos_trace::names::Names;
-use xqos_trace::wire::Wire;
 
 const MS: u64 = 1_000_000;
 

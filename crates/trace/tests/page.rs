@@ -9,7 +9,6 @@ use xqos_core::{ClientId, Fact, Mode, Service, Time};
 use xqos_trace::export::page;
 use xqos_trace::file::Header;
 use xqos_trace::names::Names;
-use xqos_trace::wire::Wire;
 
 const US: u64 = 1_000;
 const CLIENTS: u16 = 10;

@@ -12,7 +12,7 @@ use xqos_abi::{
 use xqos_agent::field::{Value, count, fields, json_help, part};
 use xqos_agent::session::Session;
 use xqos_cli::output;
-use xqos_cli::quantity::{DEFAULT_CUT, Micros, Share, cut, desktop, limit, slice};
+use xqos_cli::quantity::{DEFAULT_CUT, Micros, Share, blocking, cut, desktop, limit, slice};
 use xqos_client::{Control, Error};
 use xqos_core::{DEFAULT_SHARE_PPM, PolicyKind};
 
@@ -138,14 +138,6 @@ fn explained(kind: PolicyKind) -> &'static str {
         PolicyKind::Fair => "the ready client that has used the least server time, divided by its weight",
         PolicyKind::Fixed => "the ready client with the highest priority; all others wait, even for ever",
         _ => "a policy that this help does not know yet",
-    }
-}
-
-/// Parses a blocking time; 0 means the observed blocking time.
-fn blocking(text: &str) -> Result<Micros, String> {
-    match text {
-        "observed" => Ok(Micros(0)),
-        text => text.parse().map_err(|error| format!("{error}; or write the word 'observed'")),
     }
 }
 
