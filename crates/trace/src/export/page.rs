@@ -259,7 +259,7 @@ mod tests {
             })),
         ];
         let events = events.into_iter().enumerate().map(|(at, what)| Event { at: Time(at as u64 * 1000), what });
-        let page = render(&Header::default(), events, &Names::default(), Wire::default()).unwrap();
+        let page = render(&Header::default(), events, &Names::default(), Additions::default()).unwrap();
         assert!(!page.contains(DATA_MARK) && page.contains("\\u003c/script>"), "the data is in it, and harmless");
         for elsewhere in ["http://", "https://", "src=", "@import", "url("] {
             assert!(!page.contains(elsewhere), "{elsewhere}");
