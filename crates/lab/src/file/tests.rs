@@ -61,7 +61,7 @@ fn an_invalid_file_is_refused_with_line_and_correction() {
         ("measure = \"light\"", "reserve = \"3ms\"", 5, "write budget/period such as 3ms/10ms"),
         ("measure = \"light\"", "reserve = \"half of 30ms\"", 5, "is not a fraction: write one such as 1/6"),
         ("measure = \"light\"", "slice = \"50us\"", 5, "is out of range: choose from 0.1ms"),
-        ("measure = \"light\"", "cut = \"1us\"", 5, "is out of range: choose 0.05ms to 100ms, on, or off"),
+        ("measure = \"light\"", "cut = \"1us\"", 5, "is out of range: choose from 0.05ms to 100ms; or write on or off"),
         ("measure = \"light\"", "trace = \"all\"", 5, "write slices, requests"),
         ("measure = \"light\"", "managers = \"twm\"", 5, "there is no 'twm' here: write openbox, picom"),
         ("measure = \"light\"", "desk = [\"player\", \"editor\"]", 5, "no 'editor' here: write player, terminal, page"),
