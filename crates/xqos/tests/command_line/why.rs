@@ -112,14 +112,15 @@ fn a_long_request_is_explained_with_its_name() {
     let screen = &busy.setup().roots[0];
     let [pixmap, context] = [(); 2].map(|()| busy.generate_id().unwrap());
     busy.create_pixmap(screen.root_depth, pixmap, screen.root, 1000, 700).unwrap();
-    busy.create_gc(context, pixmap, &CreateGCAux::new().line_width(9)).unwrap();
+    busy.create_gc(context, pixmap, &CreateGCAux::new().line_width(40)).unwrap();
     // One figure, which is never cut.
-    let points: Vec<Point> = (0..20_000).map(|at| Point { x: at % 2 * 999, y: at % 700 }).collect();
+    let points: Vec<Point> = (0..30_000).map(|at| Point { x: at % 2 * 999, y: at % 700 }).collect();
     let mut why = Why::start(&server, &folder, &["--limit", "10ms", "--every", "1h"]);
     until_named(&mut why, &["one long request: PolyLine of", STARVED], &["PolyLine"], || {
         busy.poly_line(CoordMode::ORIGIN, pixmap, context, &points).unwrap();
         busy.flush().unwrap();
-        sleep(Duration::from_millis(20));
+        // The server has begun the request, and will need far more than the limit for it.
+        sleep(Duration::from_millis(5));
         round_trip(&other);
         round_trip(&busy);
     });
