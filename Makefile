@@ -56,9 +56,9 @@ NOT_WITH_LIBC = $(shell awk '!/^\#/ {print "--skip", $$1}' crates/server/tests/n
 # Tests of the command line and of libxqos load the release module into servers. A test that cannot run adds itself to
 # the file $(SKIPS); in CI, a skipped test is an error.
 #
-# Most tests wait for servers and programs, so more of them run at a time than there are processors.
+# Most tests wait for servers and programs, so one more runs at a time than there are processors.
 test test-lab: export XQOS_SKIPS = $(SKIPS)
-test test-lab: export RUST_TEST_THREADS ?= $(shell expr 2 '*' $$(nproc))
+test test-lab: export RUST_TEST_THREADS ?= $(shell expr 1 + $$(nproc))
 test: build
 	: > $(SKIPS)
 	$(CARGO) test --workspace --locked --lib --bins --tests --examples
