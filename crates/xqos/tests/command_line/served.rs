@@ -194,12 +194,13 @@ fn a_soft_reservation_may_follow_the_papers_rule() {
     undo(&server, told.out.lines().next().unwrap());
     assert_eq!(soft(), "paper");
     let paper = ["run", "--reserve", "1ms/8ms", "--soft=paper", "--", "xclock"];
-    let run = Running::start(server.xqos(&paper).stderr(Stdio::piped()));
-    eventually("the program is reserved for", || {
-        server.clients().into_iter().find(|client| client["reservation"]["budget_ms"] == 1.0)
-    });
+    let mut run = Running::start(server.xqos(&paper).stderr(Stdio::piped()));
+    let mut said = String::new();
+    BufReader::new(run.err()).read_line(&mut said).unwrap();
+    assert!(said.contains("reserved 1 ms / 8 ms soft=paper for xclock"), "{said}");
+    assert!(server.clients().iter().any(|client| client["reservation"]["budget_ms"] == 1.0));
     run.signal("TERM");
-    assert!(run.ended().with(128 + 15).err.contains("reserved 1 ms / 8 ms soft=paper for xclock"));
+    run.ended().with(128 + 15);
     server.ask(&["reserve", "--pid", &pid, "2ms/8ms", "--soft=paper", "--hard"]).with(2);
     server.ask(&["reserve", "--pid", &pid, "2ms/8ms", "--soft=none"]).with(2);
 }
