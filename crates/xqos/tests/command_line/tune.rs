@@ -5,6 +5,7 @@ use crate::fixture::{Folder, Running, Server, ended, eventually, kill, xqos};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::Value;
 use std::fs::File;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -291,13 +292,15 @@ fn cpu_auto_needs_reserve_auto_and_the_right() {
 fn a_started_program_gets_what_it_needs() {
     let server = Server::served(&[]);
     let mut command = server.xqos(&["run", "--reserve", "auto", "--"]);
-    let run = Running::start(command.args(film()).stdout(Stdio::null()).stderr(Stdio::piped()));
+    let mut run = Running::start(command.args(film()).stdout(Stdio::null()).stderr(Stdio::piped()));
+    let mut said = BufReader::new(run.err()).lines().map_while(Result::ok);
     let reserved = || server.clients().into_iter().find(|client| !client["reservation"].is_null());
     let entry = eventually("something is reserved for it", reserved);
     assert!((150.0..=250.0).contains(&entry["reservation"]["period_ms"].as_f64().unwrap()), "{entry:#}");
+    let told = said.find(|line| line.contains("reserved")).unwrap();
+    assert!(told.contains("times a second"), "{told}");
     run.signal("TERM");
-    let told = run.ended().with(128 + 15);
-    assert!(told.err.contains("reserved") && told.err.contains("times a second"), "{told:#?}");
+    run.ended().with(128 + 15);
     assert_eq!(server.clients().len(), 0);
 }
 
