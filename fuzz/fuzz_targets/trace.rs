@@ -48,6 +48,6 @@ fn take(events: &[Event]) {
     let each = || events.iter().copied();
     csv::write(each(), &names, &mut Vec::new()).unwrap();
     perfetto::write(each(), &names, &Wire::default(), &mut Vec::new()).unwrap();
-    page::render(&Header::default(), each(), &names, Wire::default()).unwrap();
+    page::render(&Header::default(), each(), &names, page::Additions::default()).unwrap();
     Workload::of_events(each());
 }

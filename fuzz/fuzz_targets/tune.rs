@@ -12,7 +12,7 @@ use xqos_tune::{Advice, Burst, Room, Tuner};
 const CLIENTS: u8 = 4;
 
 fuzz_target!(|bytes: &[u8]| {
-    let mut tuner = Tuner::new();
+    let mut tuner = Tuner::default();
     (0..CLIENTS).for_each(|key| tuner.add(key, Time(0)));
     let mut room = Room { limit_ppm: 900_000, ..Room::default() };
     let mut last = [Burst { start: Time(0), end: Time(0), served_ns: 0 }; CLIENTS as usize];
