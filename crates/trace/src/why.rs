@@ -30,7 +30,7 @@ mod trigger;
 
 use crate::names::Names;
 use xqos_abi::trace::Event;
-use xqos_core::Time;
+use xqos_core::{PolicyKind, Time};
 
 pub use trigger::Trigger;
 
@@ -135,6 +135,8 @@ pub struct Diagnosis {
     pub span_ns: u64,
     pub lost: u64,
     pub kernel: bool,
+    /// The policy at the end, if the trace has it.
+    pub policy: Option<PolicyKind>,
 }
 
 /// Finds the worst wait of a trace and its cause.

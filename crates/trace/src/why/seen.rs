@@ -162,6 +162,7 @@ impl<'a> Seen<'a> {
             span_ns: self.model.span_ns(),
             lost: self.model.lost,
             kernel: self.model.kernel,
+            policy: self.model.policy,
         }
     }
 

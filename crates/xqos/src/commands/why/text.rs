@@ -4,7 +4,7 @@
 use std::fmt::Write;
 use xqos_cli::time::of_ns;
 use xqos_cli::width::wrapped;
-use xqos_core::Time;
+use xqos_core::{PolicyKind, Time};
 use xqos_sys as sys;
 use xqos_trace::file::Header;
 use xqos_trace::why::{Cause, Diagnosis, Party, Ran, Served, Wait};
@@ -183,7 +183,7 @@ fn advice_for(wait: &Wait, cause: &Cause, diagnosis: &Diagnosis) -> Vec<Advice> 
             let see = advise("See which client holds the grab while it lasts:", "xqos list");
             end.into_iter().chain([see]).collect()
         }
-        Cause::Busy { .. } => among_busy(wait, &diagnosis.served),
+        Cause::Busy { .. } => among_busy(wait, diagnosis),
         Cause::NoProcessor { ran, .. } => vec![for_processor(ran, diagnosis.kernel)],
         Cause::SlowLink { .. } => vec![
             advise(
@@ -202,18 +202,19 @@ fn advice_for(wait: &Wait, cause: &Cause, diagnosis: &Diagnosis) -> Vec<Advice> 
     }
 }
 
-fn among_busy(wait: &Wait, served: &[Served]) -> Vec<Advice> {
+fn among_busy(wait: &Wait, diagnosis: &Diagnosis) -> Vec<Advice> {
     let reserve = wait.who.first().filter(|_| !wait.is_busy).map(|one| {
         let sentence = format!("Guarantee server time to {}, as much as it turns out to need:", one.name);
         advise(&sentence, &format!("xqos reserve auto {}", selector(one)))
     });
-    let weigh = served.first().map(|one| {
+    let weigh = diagnosis.served.first().map(|one| {
         let sentence = format!("Serve {} less while others wait:", one.who.name);
         advise(&sentence, &format!("xqos weight {} 0.25", selector(&one.who)))
     });
-    let policy = advise("Serve the client first that has used the server least:", "xqos policy fair");
+    let policy = (diagnosis.policy != Some(PolicyKind::Fair))
+        .then(|| advise("Serve the client first that has used the server least:", "xqos policy fair"));
     let rule = advise("Make such a setting permanent with a rule:", "xqos rules --help");
-    [Some(policy), reserve, weigh, Some(rule)].into_iter().flatten().collect()
+    [policy, reserve, weigh, Some(rule)].into_iter().flatten().collect()
 }
 
 fn for_processor(ran: &[Ran], is_kernel_known: bool) -> Advice {
@@ -333,6 +334,13 @@ mod tests {
             assert!(text.contains(expected), "'{expected}' is missing: {text}");
             assert!(text.contains("What to do:"), "{text}");
         }
+    }
+
+    #[test]
+    fn the_policy_in_effect_is_no_advice() {
+        let busy = diagnosis(Cause::Busy { clients: 12, ns: 290 * MS });
+        assert!(text(&busy).contains("xqos policy fair"));
+        assert!(!text(&Diagnosis { policy: Some(PolicyKind::Fair), ..busy }).contains("xqos policy fair"));
     }
 
     #[test]
