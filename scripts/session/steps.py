@@ -83,27 +83,23 @@ def plain_program(command, title, keys):
     return run
 
 
-def browser(session):
-    page = session.home / "page.html"
-    page.write_text(PAGE)
-    program = session.start("chromium", "--no-sandbox", "--no-first-run", "--disable-gpu", "--password-store=basic",
-                            "--ozone-platform=x11", f"--user-data-dir={session.home}/browser", f"--app=file://{page}")
-    session.focus(session.window("^page$"))
-    session.xdotool("type", "--delay", "30", "typed")
-    session.window("^page typed$")
-    session.keys("ctrl+w")
-    return f"exit {ended(program)}"
+CHROMIUM = ["chromium", "--no-sandbox", "--no-first-run", "--disable-gpu", "--password-store=basic", "--ozone-platform=x11",
+            "--user-data-dir={home}/browser", "--app={page}"]
+FALKON = ["falkon", "--private-browsing", "--no-extensions", "{page}"]
 
 
-def embedded_browser(session):
-    page = session.home / "page.html"
-    page.write_text(PAGE)
-    program = session.start("falkon", "--private-browsing", "--no-extensions", f"file://{page}")
-    session.focus(session.window("^page - "))
-    session.xdotool("type", "--delay", "30", "typed")
-    session.window("^page typed - ")
-    session.keys("ctrl+q")
-    return f"exit {ended(program)}"
+def browser(command, title, leave):
+    """A browser whose page puts what is typed into its title."""
+    def run(session):
+        page = session.home / "page.html"
+        page.write_text(PAGE)
+        program = session.start(*(word.format(home=session.home, page=f"file://{page}") for word in command))
+        session.focus(session.window(f"^page{title}"))
+        session.xdotool("type", "--delay", "30", "typed")
+        session.window(f"^page typed{title}")
+        session.keys(leave)
+        return f"exit {ended(program)}"
+    return run
 
 
 def spreadsheet(session):
@@ -188,8 +184,8 @@ STEPS = [
     ("Qt 6", ["qt6ct"], plain_program(["qt6ct"], "Qt6", ["Tab", "Down", "Tab"])),
     ("file manager", ["thunar"], plain_program(["thunar", "/usr/share"], "share", ["Down", "Right", "F5"])),
     ("spreadsheet", ["gnumeric", "ssconvert"], spreadsheet),
-    ("browser", ["chromium"], browser),
-    ("embedded Chromium", ["falkon"], embedded_browser),
+    ("browser", ["chromium"], browser(CHROMIUM, "$", "ctrl+w")),
+    ("embedded Chromium", ["falkon"], browser(FALKON, " - ", "ctrl+q")),
     ("Java", ["java"], java),
     ("screen recorder", ["ffmpeg"], recorder),
     ("clipboard manager", ["xclip", "parcellite"], clipboard),
