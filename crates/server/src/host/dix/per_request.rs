@@ -72,7 +72,7 @@ pub fn configure(symbols: &Symbols, counts: bool, times: bool) {
     let wrapped = wrapped();
     if times && !wrapped.times {
         wrapped.since = kernel::now();
-        wrapped.ticks = Ticks::begin(wrapped.since);
+        wrapped.ticks = Ticks::begin();
     }
     (wrapped.counts, wrapped.times) = (counts, times);
     install(wrapped, symbols);

@@ -24,10 +24,10 @@ pub struct Ticks {
 impl Ticks {
     pub const UNKNOWN: Ticks = Ticks { usable: false, rate: 0, began: (Time(0), 0), slice: (Time(0), 0) };
 
-    pub fn begin(now: Time) -> Ticks {
+    pub fn begin() -> Ticks {
         let source = std::fs::read_to_string("/sys/devices/system/clocksource/clocksource0/current_clocksource");
         let usable = cfg!(target_arch = "x86_64") && source.is_ok_and(|source| source.trim() == "tsc");
-        let at = (now, counter());
+        let at = read_both();
         Ticks { usable, rate: 0, began: at, slice: at }
     }
 
@@ -47,6 +47,16 @@ impl Ticks {
         let ticks = u128::from(counter().wrapping_sub(self.slice.1));
         self.slice.0.after(((ticks * u128::from(self.rate)) >> 32) as u64)
     }
+}
+
+/// Reads both clocks at the same moment: if the thread were interrupted between the two, the rate would be wrong for as
+/// long as that time counts. Of five readings, it takes the one with the shortest time from before to after.
+fn read_both() -> (Time, u64) {
+    let read = |_| {
+        let (before, now, after) = (counter(), kernel::now(), counter());
+        (after.wrapping_sub(before), (now, after))
+    };
+    (0..5).map(read).min_by_key(|&(ticks, _)| ticks).map_or((Time(0), 0), |(_, at)| at)
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -69,7 +79,7 @@ mod tests {
 
     #[test]
     fn the_counter_agrees_with_the_kernels_clock() {
-        let mut ticks = Ticks::begin(kernel::now());
+        let mut ticks = Ticks::begin();
         let mut undisturbed = 0;
         for _ in 0..1000 {
             std::thread::sleep(std::time::Duration::from_millis(3));
