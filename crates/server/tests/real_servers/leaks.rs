@@ -5,8 +5,10 @@
 use crate::busy::Busy;
 use crate::fixture::{Fixture, alone, setup, wait_for, xvfb};
 use crate::survival::connect_after_reset;
+use crate::tracing;
 use crate::wire::Wire;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use xqos_abi::trace::Level;
 use xqos_abi::{Order, Request, Setting, Subject, event_mask};
 use xqos_lab::process;
 use xqos_lab::server::{Kind, Setup};
@@ -140,17 +142,19 @@ fn two_thousand_clients_are_served_and_listed() {
 
     let busy: Vec<Busy> = all.drain(..4).map(Busy::start_on).collect();
     all.iter_mut().for_each(Wire::sync);
-    let mut responses: Vec<Duration> = (0..40)
-        .map(|_| {
-            std::thread::sleep(Duration::from_millis(5));
-            let asked = Instant::now();
-            light.sync();
-            asked.elapsed()
-        })
-        .collect();
-    responses.sort_unstable();
-    // If clients got 5 ms slices in turn, three of four answers would arrive later than this.
-    assert!(responses[10] < Duration::from_millis(4), "answers after {responses:?}");
+    let mut reader = control.start_trace(Level::Slices, 0).unwrap();
+    let mut events = Vec::new();
+    for _ in 0..40 {
+        std::thread::sleep(Duration::from_millis(5));
+        light.sync();
+        events.extend(tracing::read(&mut reader));
+    }
+    control.stop_trace().unwrap();
+    events.extend(tracing::read(&mut reader));
+    let mut before = tracing::slices_before(&events, tracing::id_of(&events, light.base));
+    before.sort_unstable();
+    // If clients were served in turn, four slices would be before most answers.
+    assert!(before.len() >= 40 && before[20] <= 1, "slices before it was served: {before:?}");
     drop(busy);
     drop(all);
     wait_for("all of them are gone", SOON, || control.clients().unwrap().clients.len() == 2);

@@ -16,7 +16,7 @@ use xqos_sim::check::Check;
 const SOON: Duration = Duration::from_secs(5);
 
 /// All events that can be read now.
-fn read(reader: &mut Reader) -> Vec<Event> {
+pub fn read(reader: &mut Reader) -> Vec<Event> {
     let mut events = Vec::new();
     loop {
         match reader.read() {
@@ -45,8 +45,23 @@ fn is_slice(what: &Entry) -> bool {
     matches!(what, Entry::Fact(Fact::Served(_)))
 }
 
+/// For each time that a client was served: the number of slices of others that ended after its requests had arrived. Does
+/// not depend on how busy the machine is.
+pub fn slices_before(events: &[Event], client: ClientId) -> Vec<usize> {
+    let (mut waits_for, mut all) = (None, Vec::new());
+    for event in events {
+        match event.what {
+            Entry::Fact(Fact::Arrived { client: arrived }) if arrived == client => waits_for = waits_for.or(Some(0)),
+            Entry::Fact(Fact::Served(service)) if service.client == client => all.extend(waits_for.take()),
+            Entry::Fact(Fact::Served(_)) => waits_for = waits_for.map(|slices| slices + 1),
+            _ => {}
+        }
+    }
+    all
+}
+
 /// The index of the client with this resource base.
-fn id_of(events: &[Event], wanted: u32) -> ClientId {
+pub fn id_of(events: &[Event], wanted: u32) -> ClientId {
     let found = events.iter().find_map(|event| match event.what {
         Entry::Identity { client, base, .. } if base == wanted => Some(client),
         _ => None,
