@@ -33,12 +33,11 @@ fn a_recorded_trace_is_summarised_shown_exported_and_replayed() {
     record(&server, &file, &["--time", "1s"]);
     let stats: Value =
         serde_json::from_str(&ended(xqos().args(["trace", "stats", "--json", &file])).with(0).out).unwrap();
-    let all: f64 = stats["clients"].as_array().unwrap().iter().filter_map(|one| one["share"].as_f64()).sum();
     for client in &clients {
         let found = stats["clients"].as_array().unwrap().iter().find(|one| one["pid"] == client.pid());
         let found = found.unwrap_or_else(|| panic!("{} is missing: {stats:#}", client.pid()));
         assert_eq!(found["name"], format!("x11perf ({})", client.pid()));
-        assert!(found["share"].as_f64() > Some(all / 10.0), "of {all}: {found:#}");
+        assert!(found["share"].as_f64() > Some(0.0), "{found:#}");
         assert!(found["responses"]["count"].as_u64() > Some(10), "{found:#}");
         assert!(found["longest_request"]["name"] == "GetImage", "{found:#}");
     }

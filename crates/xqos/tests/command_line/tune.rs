@@ -297,7 +297,8 @@ fn a_started_program_gets_what_it_needs() {
     let reserved = || server.clients().into_iter().find(|client| !client["reservation"].is_null());
     let entry = eventually("something is reserved for it", reserved);
     assert!((150.0..=250.0).contains(&entry["reservation"]["period_ms"].as_f64().unwrap()), "{entry:#}");
-    let told = said.find(|line| line.contains("reserved")).unwrap();
+    // On a busy machine, the first measurement may find no rhythm and say so.
+    let told = said.find(|line| line.contains("xqos: reserved")).unwrap();
     assert!(told.contains("times a second"), "{told}");
     run.signal("TERM");
     run.ended().with(128 + 15);
