@@ -259,10 +259,12 @@ fn the_longest_requests_and_the_holder_of_a_long_grab_are_named() {
     });
     drop(perf);
     let mut grabber = fixture.native();
+    let began = Instant::now();
     grabber.set_grab(true);
     grabber.sync();
     std::thread::sleep(Duration::from_millis(30));
-    assert!(!fixture.xqos_log().contains("server grab"), "not before the limit");
+    let is_named = fixture.xqos_log().contains("server grab");
+    assert!(!is_named || began.elapsed() >= Duration::from_millis(100), "not before the limit");
     wait_for("the log names it", SOON, || fixture.xqos_log().contains("has held the server grab for more than 100 ms"));
     grabber.set_grab(false);
     grabber.sync();
