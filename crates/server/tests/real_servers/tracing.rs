@@ -45,8 +45,8 @@ fn is_slice(what: &Entry) -> bool {
     matches!(what, Entry::Fact(Fact::Served(_)))
 }
 
-/// For each time that a client was served: the number of slices of others that ended after its requests had arrived. Does
-/// not depend on how busy the machine is.
+/// For each time that a client was served: the number of slices of others that ended after its requests had arrived.
+/// Does not depend on how busy the machine is.
 pub fn slices_before(events: &[Event], client: ClientId) -> Vec<usize> {
     let (mut waits_for, mut all) = (None, Vec::new());
     for event in events {
