@@ -116,12 +116,13 @@ impl<W: Write> Observer for MessageLog<W> {
         let Message { sequence, kind, name, length, last_ns, .. } = *message;
         let fields = fields::text(message);
         let shown = if fields.is_empty() { String::new() } else { format!(": {}", fields.replace('\t', ", ")) };
-        let text = format_args!("{} {sequence} {kind:?} {name} {length}{shown}", arrow(kind.direction()));
+        let arrow = arrow(kind.direction());
         let value = || {
             let fields = as_object(&fields);
             json!({"kind": kind, "sequence": sequence, "name": name, "length": length, "fields": fields})
         };
-        self.line(id, last_ns, Some(message), text, value);
+        let message = Some(message);
+        self.line(id, last_ns, message, format_args!("{arrow} {sequence} {kind:?} {name} {length}{shown}"), value);
     }
 
     fn gap(&mut self, id: ConnectionId, gap: &MissingBytes) {
