@@ -190,7 +190,7 @@ impl Footprint {
             Use::Name(at) => self.names.push(word(at)),
             Use::NameChange(at) => self.changed_names.push(word(at)),
             Use::ClipMask(at) => self.is_unknown |= word(at) & (1 << 19) != 0,
-            Use::PictureMask(at) => self.is_unknown |= word(at) & (1 << 1 | 1 << 6) != 0,
+            Use::PictureMask(at) => self.is_unknown |= word(at) & ((1 << 1) | (1 << 6)) != 0,
             Use::SharedMemory => {
                 let writes = self.drawables.iter().any(|one| one.used.has_inferiors != 0);
                 (self.writes_memory, self.reads_memory) = (writes, !writes);
