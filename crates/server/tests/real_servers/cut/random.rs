@@ -103,7 +103,7 @@ impl Requests<'_> {
                 let request = message(majors.render, 32).u32(self.world.mask).u16(0).u16(0);
                 (0..count).fold(request, |request, _| {
                     let (left, top) = (self.below(60) as i32, self.below(50) as i32);
-                    let [left, right, top, bottom] = [left, left + 20, top, top + 14].map(|at| at << 16 | 0x4000);
+                    let [left, right, top, bottom] = [left, left + 20, top, top + 14].map(|at| (at << 16) | 0x4000);
                     request.i32(left).i32(right).i32(top).i32(left + 0x3_0000).i32(right).i32(bottom)
                 })
             }
@@ -137,7 +137,7 @@ impl Requests<'_> {
         let window = self.of(&self.world.windows);
         match which {
             22 => message(56, 0).u32(self.context()).u32(1 << 2).u32(self.random.next() as u32 & 0x00ff_ffff),
-            23 => message(56, 0).u32(self.context()).u32(1 | 1 << 15).u32(self.of(&[3, 6])).u32(self.of(&[0, 1])),
+            23 => message(56, 0).u32(self.context()).u32(1 | (1 << 15)).u32(self.of(&[3, 6])).u32(self.of(&[0, 1])),
             24 => {
                 let request = message(12, 0).u32(window).u16(1 | 2).u16(0);
                 request.u32(self.below(120) as u32).u32(self.below(90) as u32)
@@ -166,7 +166,7 @@ impl Requests<'_> {
 
     fn trapezoid(&mut self, request: Message) -> Message {
         let (x, y) = (self.below(80) as i32, self.below(70) as i32);
-        let [left, right, top, bottom] = [x, x + 24, y, y + 18].map(|at| at << 16 | 0x6000);
+        let [left, right, top, bottom] = [x, x + 24, y, y + 18].map(|at| (at << 16) | 0x6000);
         let request = request.i32(top).i32(bottom).i32(left).i32(top).i32(left + 0x5_0000).i32(bottom);
         request.i32(right).i32(top).i32(right - 0x2_8000).i32(bottom)
     }

@@ -37,7 +37,7 @@ impl Sheet {
         let size = [Sheet::WIDTH, ROWS as u16];
         let request = wire.message(opcode::CREATE_PIXMAP, 24).u32(pixmap).u32(wire.root).u16(size[0]).u16(size[1]);
         wire.tell(&request.finish()).unwrap();
-        let request = wire.message(opcode::CREATE_GC, 0).u32(context).u32(pixmap).u32(1 | 1 << 2);
+        let request = wire.message(opcode::CREATE_GC, 0).u32(context).u32(pixmap).u32(1 | (1 << 2));
         wire.tell(&request.u32(CLEAR).u32(0x00ff_ffff).finish()).unwrap();
         let request = wire.message(opcode::POLY_FILL_RECTANGLE, 0).u32(pixmap).u32(context).u32(0);
         wire.tell(&request.u16(size[0]).u16(size[1]).finish()).unwrap();

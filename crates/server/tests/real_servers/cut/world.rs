@@ -10,7 +10,7 @@ pub const CLIENTS: usize = 3;
 pub const SEGMENT_BYTES: usize = 64 * 1024;
 const DEPTH: u8 = 24;
 /// `Exposure` and `StructureNotify`.
-const EVENTS: u32 = 1 << 15 | 1 << 17;
+const EVENTS: u32 = (1 << 15) | (1 << 17);
 
 /// Major opcodes of extensions.
 #[derive(Clone, Copy, Debug)]
@@ -58,7 +58,7 @@ impl World {
             let request = place.iter().fold(message(1, 0).u32(id).u32(parent), |request, &at| request.u16(at));
             let request = request.u16(border).u16(0).u32(0);
             // Background pixel, border pixel, events.
-            let request = request.u32(1 << 1 | 1 << 3 | 1 << 11).u32(0x0020_4060).u32(0x00ff_0000).u32(EVENTS);
+            let request = request.u32((1 << 1) | (1 << 3) | (1 << 11)).u32(0x0020_4060).u32(0x00ff_0000).u32(EVENTS);
             one.tell(&request.finish()).unwrap();
             one.tell(&message(8, 0).u32(id).finish()).unwrap();
             id
@@ -103,11 +103,11 @@ impl World {
         // Function, foreground, line width, fill style, tile, subwindow mode, exposures; see CreateGC.
         let values: [(u32, &[u32]); 6] = [
             (1 << 2, &[0x00ff_8040]),
-            (1 | 1 << 2 | 1 << 16, &[6, 0x0055_aaff, 0]),
-            (1 << 2 | 1 << 15, &[0x0000_ff00, 1]),
-            (1 << 8 | 1 << 10, &[1, tile]),
-            (1 << 2 | 1 << 4 | 1 << 16, &[0x0080_0080, 3, 0]),
-            (1 | 1 << 2 | 1 << 15 | 1 << 16, &[6, 0x00ff_ffff, 1, 0]),
+            (1 | (1 << 2) | (1 << 16), &[6, 0x0055_aaff, 0]),
+            ((1 << 2) | (1 << 15), &[0x0000_ff00, 1]),
+            ((1 << 8) | (1 << 10), &[1, tile]),
+            ((1 << 2) | (1 << 4) | (1 << 16), &[0x0080_0080, 3, 0]),
+            (1 | (1 << 2) | (1 << 15) | (1 << 16), &[6, 0x00ff_ffff, 1, 0]),
         ];
         for (mask, values) in values {
             let id = one.new_id();
