@@ -354,7 +354,7 @@ mod tests {
     }
 
     fn of(program: &str, lines: &[&str]) -> Questions {
-        let lines: String = lines.iter().map(|line| format!("1 {line}\n")).collect();
+        let lines = lines.iter().map(|line| format!("1 {line}\n")).collect::<Vec<_>>().concat();
         Questions::read(&format!("{TITLE}\n{PROGRAMS} {program}\n{lines}{END}\n")).unwrap()
     }
 
@@ -454,7 +454,7 @@ mod tests {
         }
         let long = format!("1 InternAtom {}\n1 RANDR", "a".repeat(MAX_REQUEST_BYTES));
         assert_eq!(Questions::read(&whole.replace("1 RANDR", &long)), Err(Damaged(4)));
-        let many: String = (0..=MAX_LINES).map(|number| format!("1 InternAtom A{number}\n")).collect();
+        let many = (0..=MAX_LINES).map(|number| format!("1 InternAtom A{number}\n")).collect::<Vec<_>>().concat();
         assert_eq!(Questions::read(&whole.replace("1 InternAtom A\n", &many)), Err(Damaged(3 + MAX_LINES)));
         assert!(Questions::read(&whole.replace("1 RANDR", "# a comment\n1 RANDR")).is_ok());
     }

@@ -19,7 +19,7 @@ fn opened(id: u32, name: u8) -> Vec<u8> {
 }
 
 fn fonts(names: &[u8]) -> Questions {
-    let lines: String = names.iter().map(|&name| format!("1 OpenFont {}\n", char::from(name))).collect();
+    let lines = names.iter().map(|&name| format!("1 OpenFont {}\n", char::from(name))).collect::<Vec<_>>().concat();
     Questions::read(&format!("xqos near questions 2\nprograms program\n{lines}end\n")).unwrap()
 }
 

@@ -136,7 +136,8 @@ impl Gate {
             return Ok(order);
         }
         // A peer that has already closed needs no reply.
-        let _ = (&*peer).write_all(&refusal(order, "xqos: this is not the cookie of the session"));
+        let mut writer = peer;
+        let _ = writer.write_all(&refusal(order, "xqos: this is not the cookie of the session"));
         Err(NO_COOKIE)
     }
 
