@@ -33,10 +33,12 @@ fn only_the_x_server_of_a_tigervnc_session_is_preloaded() {
         let mut command = Command::new("sh");
         command.args(["-ec", script]).env_remove("DISPLAY").env_remove("XAUTHORITY");
         // Use no pipes, because the log of the session would keep them open.
+        let said = fs::File::create(folder.path.join("said")).unwrap();
         command.env("HOME", &folder.path).env("PATH", &path).env("XQOS_MODULE", module());
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap()
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(said).status().unwrap()
     };
-    assert!(shell(&recipe(&session)).success());
+    let started = shell(&recipe(&session));
+    assert!(started.success(), "{}", fs::read_to_string(folder.path.join("said")).unwrap());
     let environment = eventually("the session starts", || fs::read_to_string(&seen).ok());
     let display = environment.lines().find_map(|line| line.strip_prefix("DISPLAY=")).unwrap().to_owned();
     let authority = folder.file(".Xauthority");
