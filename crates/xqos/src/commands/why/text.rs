@@ -169,7 +169,7 @@ fn advice_for(wait: &Wait, cause: &Cause, diagnosis: &Diagnosis) -> Vec<Advice> 
     match cause {
         Cause::LongRequest { who, .. } => vec![
             advise(
-                "Serve others while long requests are executed, if they are of a kind that can be cut:",
+                "If `xqos policy` says that long requests are not cut, let others in while they are executed:",
                 "xqos policy --cut on",
             ),
             advise(
