@@ -200,9 +200,6 @@ impl Drop for Fixture {
     }
 }
 
-/// A time limit that is long enough on a busy machine. A test that exceeds it waits for something that never comes.
-pub const SOON: Duration = Duration::from_secs(60);
-
 /// Waits until a condition holds, and fails if it takes too long.
 pub fn wait_for(what: &str, limit: Duration, mut came: impl FnMut() -> bool) {
     let end = Instant::now() + limit;

@@ -7,13 +7,14 @@
 
 use crate::busy::{Busy, Worker, X11perf, slices_of};
 use crate::decisions::{Decisions, Slice, check_fairness, check_reservation, check_reservation_of};
-use crate::fixture::{Fixture, SOON, alone, entry, in_parallel, policies, served, wait_for, xvfb, xvfb_with};
+use crate::fixture::{Fixture, alone, entry, in_parallel, policies, served, wait_for, xvfb, xvfb_with};
 use std::time::Duration;
 use xqos_abi::{Label, PolicyChange, Request, Setting, SettingKind, Subject, entry_flag};
 use xqos_client::Control;
 use xqos_core::{PolicyKind, ReservationKind};
 use xqos_lab::server::{Kind, Setup};
 
+const SOON: Duration = Duration::from_secs(5);
 /// A time limit for results that need many slices of a client, each of which the kernel may delay.
 const PATIENCE: Duration = Duration::from_secs(120);
 

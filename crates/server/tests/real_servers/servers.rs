@@ -2,9 +2,7 @@
 //! Tests of loading: xqos serves every server that it can serve, and does nothing in any other process.
 
 use crate::busy::Busy;
-use crate::fixture::{
-    Fixture, SOON, entry, in_parallel, is_missing, module, policies, setup, uses_libc_host, wait_for,
-};
+use crate::fixture::{Fixture, entry, in_parallel, is_missing, module, policies, setup, uses_libc_host, wait_for};
 use crate::wire::{Wire, local_socket};
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -18,6 +16,8 @@ use xqos_abi::{Order, PolicyChange, Request, entry_flag};
 use xqos_core::PolicyKind;
 use xqos_lab::process::Owned;
 use xqos_lab::server::{Kind, Module};
+
+const SOON: Duration = Duration::from_secs(10);
 
 #[test]
 fn every_kind_of_server_is_armed_with_fair_and_has_a_keyboard() {

@@ -4,7 +4,7 @@
 
 use crate::busy::{Busy, X11perf};
 use crate::fixture::{
-    Fixture, SOON, alone, entry, in_parallel, policies, served, setup, try_entry, wait_for, xvfb, xvfb_with,
+    Fixture, alone, entry, in_parallel, policies, served, setup, try_entry, wait_for, xvfb, xvfb_with,
 };
 use crate::wire::{Authorization, Wire, code, local_socket, opcode};
 use std::io::Write;
@@ -14,6 +14,7 @@ use xqos_client::Control;
 use xqos_core::PolicyKind;
 use xqos_lab::server::{Kind, Setup};
 
+const SOON: Duration = Duration::from_secs(5);
 /// A client without a reply after this time is assumed to be waiting.
 const A_WHILE: Duration = Duration::from_millis(150);
 

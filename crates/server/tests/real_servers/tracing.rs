@@ -2,7 +2,7 @@
 //! Tests of traces: their contents, access to them, and readers that die, read slowly or never read.
 
 use crate::busy::{Busy, X11perf};
-use crate::fixture::{Fixture, SOON, alone, as_nobody, entry, in_parallel, policies, setup, wait_for, xvfb, xvfb_with};
+use crate::fixture::{Fixture, alone, as_nobody, entry, in_parallel, policies, setup, wait_for, xvfb, xvfb_with};
 use crate::wire::Wire;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -12,6 +12,8 @@ use xqos_abi::{Order, PolicyChange, Request, Setting, Subject};
 use xqos_core::{ClientId, Fact, PolicyKind, ReservationKind, Service};
 use xqos_lab::server::Kind;
 use xqos_sim::check::Check;
+
+const SOON: Duration = Duration::from_secs(5);
 
 /// All events that can be read now.
 pub fn read(reader: &mut Reader) -> Vec<Event> {
