@@ -207,7 +207,8 @@ fn programs_of_other_users_are_left_alone() {
     let clock = server.client(XCLOCK);
     wait_until_drawn(&server);
     expose(&server);
-    assert!(!is_raised(clock.pid()));
+    let entry = server.entry(clock.pid()).unwrap();
+    assert!(!is_raised(clock.pid()) && entry["cpu"].is_null(), "{entry:#}");
     std::thread::sleep(Duration::from_millis(200));
     boost.signal("INT");
     let ended = boost.ended().with(0);
