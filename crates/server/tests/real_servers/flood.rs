@@ -166,7 +166,8 @@ fn a_flood_from_another_user_harms_neither_the_server_nor_other_clients() {
     before.sort_unstable();
     let (median, most) = (before[before.len() / 2], before[before.len() - 1]);
     println!("{} answers, {median} slices before half of them, {most} before the last", before.len());
-    assert!(before.len() > 20 && median <= 1, "slices before it was served: {before:?}");
+    // The longest wait may be for some slices, but not until a flood has ended.
+    assert!(before.len() > 20 && median <= 1 && most < 100, "slices before it was served: {before:?}");
     let control = fixture.control().unwrap();
     assert_eq!(control.server_info().unwrap().policy, xqos_core::PolicyKind::Fair);
     let entry = crate::fixture::entry(&control, light.base);

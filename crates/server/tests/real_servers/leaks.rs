@@ -153,8 +153,8 @@ fn two_thousand_clients_are_served_and_listed() {
     events.extend(tracing::read(&mut reader));
     let mut before = tracing::slices_before(&events, tracing::id_of(&events, light.base));
     before.sort_unstable();
-    // A stock server serves two slices of others before most answers.
-    assert!(before.len() > 30 && before[20] <= 1, "slices before it was served: {before:?}");
+    // A stock server serves two slices of others before most answers. The last slice may end after the trace.
+    assert!(before.len() >= 39 && before[20] <= 1, "slices before it was served: {before:?}");
     drop(busy);
     drop(all);
     wait_for("all of them are gone", SOON, || control.clients().unwrap().clients.len() == 2);
