@@ -315,7 +315,8 @@ fn text(entry: &Entry, context: &ConnectionContext, store: &Store) -> Option<Str
             let words = request[4..].chunks_exact(4).map(|four| match u32::from_ne_bytes(four.try_into().ok()?) {
                 root if root == screen.root => Some("root".to_owned()),
                 colormap if colormap == screen.colormap => Some("colormap".to_owned()),
-                _ => Some(format!("{:08x}", u32::from_be_bytes(four.try_into().ok()?))),
+                // The bytes in their order.
+                other => Some(format!("{:08x}", other.to_be())),
             });
             words.collect::<Option<Vec<String>>>()?.join(" ")
         }
