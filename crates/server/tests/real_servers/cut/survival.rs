@@ -47,8 +47,10 @@ fn clients_that_vanish_while_a_rest_is_pending_leave_nothing_behind() {
         }
         drop(owner);
         other.tell(&sheet.invert(&other, 3)).unwrap();
+        drop(rival);
+        // The end of a connection makes the server finish the rests of other clients.
+        wait_for("they are gone", SOON, || control.clients().unwrap().clients.len() == 2);
     }
-    wait_for("they are gone", SOON, || control.clients().unwrap().clients.len() == 2);
     let before = report(&control);
     assert!(before.parts < (TURNS * PARTS) as u32, "no request was left unfinished: {before:?}");
     // A rest that is left would be finished now.
