@@ -18,7 +18,7 @@ use xqos_abi::control::EVENT;
 use xqos_abi::{EXTENSION_NAME, Order, Request};
 
 /// Longer than any reply takes, even on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(15);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Core opcodes.
 pub mod opcode {
