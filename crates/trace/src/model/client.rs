@@ -106,6 +106,8 @@ pub struct Client {
     /// Figures since the last call of [`Model::take_recent`](super::Model::take_recent).
     pub recent: Figures,
     pub sync_priority: i32,
+    /// The bytes of its program's name, which come in parts.
+    pub(super) name: Vec<u8>,
     pub(super) ready_since: Option<Time>,
     pub(super) waits_since: Time,
     pub(super) own_ns: u64,

@@ -35,13 +35,15 @@ impl Model {
 
     pub(super) fn rename(&mut self, id: ClientId, part: u8, bytes: &[u8]) {
         let Some(key) = self.key(id) else { return };
-        let program = &mut self.clients[key].identity.program;
+        let client = &mut self.clients[key];
         if part == 0 {
-            program.clear();
+            client.name.clear();
         }
-        if program.len() < 256 {
-            program.push_str(&text(bytes));
+        if client.name.len() < 256 {
+            client.name.extend(bytes.iter().take_while(|&&byte| byte != 0));
         }
+        // A letter may begin in one part and end in the next.
+        client.identity.program = text(&client.name);
     }
 
     pub(super) fn destroy(&mut self, id: ClientId, at: Time) {

@@ -219,3 +219,16 @@ fn any_records_are_taken_without_panic() {
     }
     assert!(!model.clients().is_empty());
 }
+
+#[test]
+fn a_letter_of_a_name_may_begin_in_one_part_and_end_in_the_next() {
+    let mut script = two_clients();
+    let name = "Gänsefüßchenübung";
+    assert!(!name.is_char_boundary(16));
+    for (part, letters) in name.as_bytes().chunks(16).enumerate() {
+        let mut bytes = [0; 16];
+        bytes[..letters.len()].copy_from_slice(letters);
+        script.at(1, Entry::Name { client: ClientId(1), part: part as u8, bytes });
+    }
+    assert_eq!(script.0.clients()[0].identity.program, name);
+}
