@@ -6,6 +6,7 @@ use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::process::Stdio;
+use x11rb::protocol::xproto::ConnectionExt as _;
 
 /// Starts clients that always have work: each sends about a hundred requests before it waits for a reply.
 fn saturate(server: &Server) -> Vec<Running> {
@@ -90,4 +91,20 @@ fn waits_of_busy_clients_end_a_recording_only_if_they_are_named() {
         .ask(&["trace", "record", "--until-wait", "20ms", "--client", "x11perf", "--time", "60s", &named])
         .with(0);
     assert!(said.err.contains("x11perf (") && said.err.contains(" waited "), "{said:#?}");
+}
+
+#[test]
+fn a_recording_lasts_until_it_is_stopped_although_the_server_writes_no_records() {
+    let (folder, server) = (Folder::new("grabbed"), Server::served(&[]));
+    let holder = x11rb::connect(Some(&server.display)).unwrap().0;
+    holder.grab_server().unwrap();
+    holder.get_input_focus().unwrap().reply().unwrap();
+    let file = folder.file("grab.trace");
+    server.ask(&["trace", "record", "--time", "600ms", &file]).with(0);
+    let stats = statistics(&file);
+    assert!(stats["seconds"].as_f64() > Some(0.5), "{stats:#}");
+    let held = stats["clients"].as_array().unwrap().iter().find(|client| client["pid"] == std::process::id()).unwrap();
+    assert!(held["grabbed_ms"].as_f64() > Some(500.0), "{held:#}");
+    let why = ended(xqos().args(["why", &file])).with(0).out.replace('\n', " ");
+    assert!(why.contains("The reason is a server grab"), "{why}");
 }

@@ -18,7 +18,7 @@ use xqos_cli::output;
 use xqos_cli::program::one_line;
 use xqos_cli::quantity::Micros;
 use xqos_core::Time;
-use xqos_sys::Signals;
+use xqos_sys::{self as sys, Signals};
 use xqos_trace::file::{Header, Writer};
 use xqos_trace::kernel::Kernel;
 use xqos_trace::model::{Burst, Model};
@@ -109,6 +109,7 @@ impl Arguments {
             writer,
             header,
             triggered: None,
+            read_at: Time(1),
         };
         output::note(&match self.until_wait {
             Some(wait) => format!("waiting until a client waits longer than {wait}; ^C ends without a file"),
@@ -133,6 +134,8 @@ struct Recorder<'a> {
     writer: Writer,
     /// When the trigger fired, and the burst that fired it.
     triggered: Option<(Instant, Burst)>,
+    /// All records until this time have been read.
+    read_at: Time,
 }
 
 impl Recorder<'_> {
@@ -166,6 +169,7 @@ impl Recorder<'_> {
     }
 
     fn read(&mut self) -> Result<()> {
+        self.read_at = Time(sys::monotonic_ns());
         let records = self.source.read()?;
         let of_kernel = self.kernel.as_mut().map(Kernel::read).unwrap_or_default();
         merged(records, of_kernel).try_for_each(|words| self.take(words))
@@ -205,7 +209,9 @@ impl Recorder<'_> {
         self.write_backlog()?;
         // With ENDED, the server has already written the end record.
         if self.source.ended != Some(ENDED) {
-            self.writer.add(Event { at: self.model.now.max(Time(1)), what: Entry::End }.encode())?;
+            // Not at the last record: a server that hangs or idles writes none.
+            let end = self.read_at.max(self.model.now);
+            self.writer.add(Event { at: end, what: Entry::End }.encode())?;
         }
         self.writer.flush()?;
         let (records, megabytes) = (self.writer.records(), self.writer.bytes() as f64 / 1e6);
