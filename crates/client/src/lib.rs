@@ -207,6 +207,15 @@ impl Control {
         ring::Reader::open(fd, started.first).map_err(Error::Ring)
     }
 
+    /// Requests a new snapshot in a trace that is open. Over the control socket this does not wait, so that a server
+    /// that hangs does not end a recording; requests before its answer do nothing.
+    pub fn renew_trace(&self, level: Level, capacity: u32) -> Result<()> {
+        match &self.transport {
+            Transport::Extension { .. } => self.start_trace(level, capacity).map(drop),
+            Transport::Socket(socket) => socket.post(Request::StartTrace { level, capacity }),
+        }
+    }
+
     pub fn stop_trace(&self) -> Result<()> {
         self.send(Request::StopTrace)
     }

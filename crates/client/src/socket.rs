@@ -63,6 +63,10 @@ struct State {
     input: Vec<u8>,
     descriptors: Vec<OwnedFd>,
     events: VecDeque<Notify>,
+    /// Number of requests whose answers nobody waits for: they were posted, or their answers came too late.
+    unwanted: usize,
+    /// The refusal of such a request.
+    refused: Option<Error>,
 }
 
 /// The answer to a request: the reply and the descriptors sent with it.
@@ -163,6 +167,27 @@ impl Socket {
         self.write(&request.encode(self.major_opcode))
     }
 
+    /// Sends a request whose reply is of no use, without waiting. Does nothing while an earlier request is unanswered:
+    /// a server that hangs answers later. Returns the refusal of the previous one.
+    pub(crate) fn post(&self, request: Request) -> Result<()> {
+        let state = &mut *self.state();
+        loop {
+            state.take_events();
+            if let Some(refused) = state.refused.take() {
+                return Err(refused);
+            }
+            if state.unwanted == 0 {
+                state.unwanted = 1;
+                return self.send(request);
+            }
+            match self.receive(state, RecvFlags::DONTWAIT) {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(Error::Socket(error)),
+            }
+        }
+    }
+
     fn write(&self, bytes: &[u8]) -> Result<()> {
         (&self.stream).write_all(bytes).map_err(broken)
     }
@@ -173,7 +198,11 @@ impl Socket {
             if let Some(answer) = state.next_record()? {
                 return Ok(answer);
             }
-            self.receive(state, RecvFlags::empty()).map_err(broken)?;
+            if let Err(error) = self.receive(state, RecvFlags::empty()).map_err(broken) {
+                // If the answer arrives later, it must not be taken for that to the next request.
+                state.unwanted += usize::from(matches!(error, Error::Late));
+                return Err(error);
+            }
         }
     }
 
@@ -231,18 +260,28 @@ impl State {
         let Some(bytes) = self.first_record() else { return Ok(None) };
         let reply: Vec<u8> = self.input.drain(..bytes).collect();
         if reply[0] == 0 {
-            return Err(refusal(reply[1], u32::from_ne_bytes([reply[4], reply[5], reply[6], reply[7]])));
+            return Err(refusal_of(&reply));
         }
-        // Only the reply to StartTrace has descriptors; in other replies this byte may have another meaning.
-        let descriptors = self.descriptors.drain(..usize::from(reply[1]).min(self.descriptors.len())).collect();
+        let descriptors = self.descriptors_of(&reply);
         Ok(Some(Answer { reply, descriptors }))
     }
 
-    /// Moves XQOS events to the queue and skips all others.
+    fn descriptors_of(&mut self, reply: &[u8]) -> Vec<OwnedFd> {
+        // Only the reply to StartTrace has descriptors; in other replies this byte may have another meaning.
+        self.descriptors.drain(..usize::from(reply[1]).min(self.descriptors.len())).collect()
+    }
+
+    /// Moves XQOS events to the queue, and skips all others and unwanted answers.
     fn take_events(&mut self) {
-        while let Some(bytes) = self.first_record().filter(|_| self.input[0] > 1) {
+        while let Some(bytes) = self.first_record().filter(|_| self.input[0] > 1 || self.unwanted > 0) {
             let record: Vec<u8> = self.input.drain(..bytes).collect();
-            if record[0] == EVENT && self.events.len() < MAX_EVENTS {
+            if record[0] <= 1 {
+                self.unwanted -= 1;
+                match record[0] {
+                    0 => self.refused = Some(refusal_of(&record)),
+                    _ => drop(self.descriptors_of(&record)),
+                }
+            } else if record[0] == EVENT && self.events.len() < MAX_EVENTS {
                 self.events.extend(Notify::decode(&record, Order::Native).ok());
             }
         }
@@ -272,6 +311,10 @@ fn broken(error: io::Error) -> Error {
     if error.kind() == io::ErrorKind::WouldBlock { Error::Late } else { Error::Socket(error) }
 }
 
+fn refusal_of(record: &[u8]) -> Error {
+    refusal(record[1], u32::from_ne_bytes([record[4], record[5], record[6], record[7]]))
+}
+
 fn refusal(code: u8, value: u32) -> Error {
     match code {
         17 => Error::NeedsSingleRequests,
@@ -282,6 +325,7 @@ fn refusal(code: u8, value: u32) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Read;
     use xqos_abi::NotifyKind;
     use xqos_abi::control::{done, error};
 
@@ -345,6 +389,27 @@ mod tests {
             let (socket, _other) = socket(&said, Duration::from_millis(50));
             assert!(matches!(socket.answer(), Err(Error::Late)));
         }
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri's socket pairs support neither send nor timeouts")]
+    fn an_answer_that_comes_too_late_or_is_of_no_use_is_not_that_of_the_next_request() {
+        let (late, mut other) = socket(&[], Duration::from_millis(50));
+        assert!(matches!(late.answer(), Err(Error::Late)));
+        let socket = Socket { until: Some(Instant::now() + PATIENCE), ..late };
+        let post = || socket.post(Request::GetServerInfo);
+        // The server hangs: the first answer is missing, so nothing is sent.
+        assert!(post().is_ok() && post().is_ok());
+        other.write_all(&[error(2, 2, 99).to_vec(), event(7)].concat()).unwrap();
+        assert!(matches!(post(), Err(Error::Value(99))), "the refusal of the request whose answer is late");
+        assert!(post().is_ok() && post().is_ok(), "one request is sent, and unanswered");
+        other.write_all(&[reply(2), reply(3)].concat()).unwrap();
+        assert_eq!(socket.answer().unwrap().reply, reply(3));
+        assert_eq!(socket.next_event().unwrap().map(|event| event.client), Some(7));
+        drop(socket);
+        let mut sent = Vec::new();
+        other.read_to_end(&mut sent).unwrap();
+        assert_eq!(sent, Request::GetServerInfo.encode(0));
     }
 
     #[test]

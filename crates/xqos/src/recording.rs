@@ -89,12 +89,12 @@ impl<'a> Source<'a> {
     /// Requests the complete state again, to begin a new segment or to continue after records were lost.
     pub fn begin_anew(&mut self) -> Result<()> {
         // The existing reader continues; its next records are the complete state.
-        match self.session.control.start_trace(self.level, self.capacity) {
+        match self.session.control.renew_trace(self.level, self.capacity) {
             Err(Error::Connection(_) | Error::Socket(_)) => {
                 self.ended.get_or_insert(GONE);
                 Ok(())
             }
-            begun => Ok(begun.map(|_| ())?),
+            begun => Ok(begun?),
         }
     }
 }

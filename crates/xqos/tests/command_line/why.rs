@@ -7,7 +7,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use x11rb::connection::Connection;
 use x11rb::protocol::xproto::{ConnectionExt as _, CoordMode, CreateGCAux, Point};
 use x11rb::rust_connection::RustConnection;
@@ -196,6 +196,21 @@ fn a_long_wait_makes_a_folder_by_itself() {
     let mut why = Why::start(&server, &folder, &["--limit", "100ms", "--every", "1s"]);
     wait_behind_grab(&holder, &other);
     assert!(why.next().contains(" waited "));
+}
+
+#[test]
+fn a_server_that_hangs_is_explained_at_once_and_does_not_end_the_recording() {
+    let (folder, server) = (Folder::new("why-hangs"), Server::served(&[]));
+    let mut why = Why::start(&server, &folder, &[]);
+    server.process.signal("STOP");
+    // Meanwhile the recording asks for a new segment, after half of its history.
+    sleep(Duration::from_millis(1500));
+    let asked = Instant::now();
+    why.explain();
+    let took = asked.elapsed();
+    server.process.signal("CONT");
+    assert!(took < Duration::from_secs(5), "{took:?}");
+    assert!(why.explain().contains("server"), "it goes on");
 }
 
 #[test]
