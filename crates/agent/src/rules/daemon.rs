@@ -110,7 +110,7 @@ impl Daemon {
             match self.turn(signals) {
                 Ok(None) => {}
                 Ok(Some(end)) => break end,
-                Err(error) => match self.end_after_error() {
+                Err(error) => match self.end_after(&error) {
                     Some(end) => break end,
                     None => self.continue_after(&error, signals)?,
                 },
@@ -123,10 +123,15 @@ impl Daemon {
         }
     }
 
-    /// Reason to end after an error; `None` to continue.
-    fn end_after_error(&self) -> Option<End> {
-        if self.applier.server().control.server_info().is_err() {
-            return Some(End::ServerGone);
+    /// Reason to end after an error; `None` to continue. A server that hangs may go on later.
+    fn end_after(&self, error: &Error) -> Option<End> {
+        if is_late(error) {
+            return None;
+        }
+        match self.applier.server().control.server_info() {
+            Err(xqos_client::Error::Late) => return None,
+            Err(_) => return Some(End::ServerGone),
+            Ok(_) => {}
         }
         let asked = self.x11.get_input_focus().map(|asked| asked.reply());
         (!matches!(asked, Ok(Ok(_)))).then_some(End::Disconnected)
@@ -134,6 +139,10 @@ impl Daemon {
 
     /// Prints an error once, because it may repeat, and pauses.
     fn continue_after(&mut self, error: &Error, signals: &Signals) -> Result<()> {
+        if is_late(error) {
+            // The clients that were to be evaluated have not been.
+            self.schedule.add_all();
+        }
         let message = error.in_one_line();
         if self.reported.insert(message.clone()) {
             self.fail(message);
@@ -341,6 +350,10 @@ impl Daemon {
             note(text);
         }
     }
+}
+
+fn is_late(error: &Error) -> bool {
+    matches!(error, Error::Server(xqos_client::Error::Late))
 }
 
 fn is_now(due: Option<Duration>) -> bool {

@@ -264,6 +264,26 @@ fn a_stopped_daemon_keeps_its_settings_and_catches_up() {
 }
 
 #[test]
+fn a_server_that_hangs_does_not_end_the_daemon() {
+    /// Longer than the daemon waits for an answer.
+    const HANGS: Duration = Duration::from_millis(10_500);
+    let server = Server::served(&[]);
+    let clock = server.client(&["xclock"]);
+    let rules = Rules::new("hangs");
+    rules.write("50-a.toml", &file(&[rule("clocks", "name = \"xclock\"", "weight = 2")]));
+    let daemon = rules.applied_on(&server);
+    weighs(&server, clock.pid(), 2.0);
+    server.process.signal("STOP");
+    rules.write("50-a.toml", &file(&[rule("clocks", "name = \"xclock\"", "weight = 3")]));
+    sleep(HANGS);
+    server.process.signal("CONT");
+    weighs(&server, clock.pid(), 3.0);
+    daemon.signal("TERM");
+    let said = daemon.ended().with(0).err;
+    assert!(said.contains("did not answer in time") && !said.contains("has exited"), "{said}");
+}
+
+#[test]
 fn a_server_reset_ends_the_daemon_and_a_new_one_applies_the_rules() {
     let server = Server::served(&[]);
     let clock = server.client(&["xclock"]);
