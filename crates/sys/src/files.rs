@@ -34,6 +34,13 @@ pub fn ready(wanted: &[(BorrowedFd<'_>, PollFlags)], timeout: Option<Duration>) 
     Ok(wanted.iter().map(told_of).map(|told| told.unwrap_or(PollFlags::empty())).collect())
 }
 
+/// Waits until a terminal has input. Returns true if it is gone.
+pub fn wait_for_terminal(terminal: BorrowedFd<'_>, timeout: Duration) -> io::Result<bool> {
+    let mut polled = [as_input(terminal)];
+    wait_for(&mut polled, Some(timeout))?;
+    Ok(polled[0].revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL))
+}
+
 fn as_input(file: BorrowedFd<'_>) -> PollFd<'_> {
     PollFd::from_borrowed_fd(file, PollFlags::IN)
 }

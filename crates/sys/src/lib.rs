@@ -24,7 +24,7 @@ mod signals;
 mod sockets;
 
 pub use child::{adopt_orphans, end_with_this_thread, fork, hand_over, isolate, reap, schedule, shared, wait};
-pub use files::{peer, peer_pid, poll, readable, ready, select};
+pub use files::{peer, peer_pid, poll, readable, ready, select, wait_for_terminal};
 pub use network::{Interface, Namespaces, enter_before_exec, open_tun, unshare};
 pub use own::{
     calling_user, effective_ids, has_capabilities, has_keyboard, host_name, local_time, monotonic_ns, own_path,

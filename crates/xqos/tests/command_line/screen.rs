@@ -2,7 +2,7 @@
 //! The screen of `top` in a terminal, which `script` of util-linux provides.
 
 use crate::PROGRAM;
-use crate::fixture::{Folder, Running, Server, eventually};
+use crate::fixture::{Folder, Running, Server, eventually, kill};
 use std::fs;
 use std::io::Write;
 use std::process::{Child, Command, Stdio};
@@ -67,4 +67,32 @@ fn the_settings_of_the_screen_are_kept_and_reset_and_a_bad_file_is_left_alone() 
     screen.press_until("P", "the mistake is shown", || shown().contains("top.toml:"));
     assert_eq!(screen.quit(), Some(0));
     assert_eq!(kept(), "version = 1\nsort = \"nonsense\"\n");
+}
+
+#[test]
+fn a_signal_ends_the_screen_and_restores_the_terminal() {
+    const LEAVE: &str = "\x1b[?1049l";
+    let (server, folder) = (Server::served(&[]), Folder::new("screen-signal"));
+    let shown = || String::from_utf8_lossy(&fs::read(folder.file("typescript")).unwrap_or_default()).into_owned();
+    let mut screen = Screen::start(&server, &folder, "");
+    let top = eventually("the screen is shown", || {
+        Some(server.entry_called("xqos")?).filter(|_| shown().contains("PROGRAM"))
+    });
+    assert!(!shown().contains(LEAVE));
+    kill(top["pid"].as_i64().unwrap() as i32, "TERM");
+    assert_eq!(eventually("it ends", || screen.process.try_wait().unwrap()).code(), Some(0));
+    assert!(shown().contains(LEAVE), "{:?}", shown());
+}
+
+#[test]
+fn a_screen_ends_with_its_terminal() {
+    let (server, folder) = (Server::served(&[]), Folder::new("screen-gone"));
+    // The program ignores the hang-up, as under nohup.
+    let line = format!("trap '' HUP; exec {PROGRAM} top");
+    let mut command = server.command("script");
+    command.args(["-q", "-f", "-c", &line, &folder.file("typescript")]).env("TERM", "xterm");
+    let terminal = Running::start(command.env("XDG_CONFIG_HOME", &folder.path).stdout(Stdio::null()));
+    eventually("the screen is shown", || server.entry_called("xqos"));
+    terminal.signal("KILL");
+    eventually("the screen ends", || server.entry_called("xqos").is_none().then_some(()));
 }

@@ -26,6 +26,7 @@ use ratatui::widgets::{ListState, Paragraph, TableState};
 use rows::{Arrangement, Key, Row};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::io::IsTerminal;
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 pub use table::text;
 use xqos_agent::client::reservation_of;
@@ -33,6 +34,7 @@ use xqos_agent::rules::process::Users;
 use xqos_agent::sample::{Client, Sample, Sampler};
 use xqos_cli::program::one_line;
 use xqos_cli::quantity::{Micros, Reservation};
+use xqos_sys::{self as sys, Signals};
 use xqos_trace::model::Kind;
 
 /// Number of samples kept for each client's history.
@@ -123,16 +125,17 @@ struct View {
     columns: ListState,
 }
 
-/// Runs the live view until the user quits.
+/// Runs the live view until the user quits, a signal ends it, or the terminal is gone.
 pub fn run(display: Option<&str>, every: Duration, mut file: SettingsFile) -> Result<()> {
     if !std::io::stdout().is_terminal() {
         bail!("top needs a terminal: use --once or --json if the output goes elsewhere");
     }
     let mut sampler = Sampler::open(display)?;
+    let signals = Signals::watch()?;
     let mut terminal = ratatui::try_init().context("cannot use the terminal")?;
     let (settings, message) = file.read();
     let view = View { settings, message, users: Users::read(), ..View::default() };
-    let result = show(view, &mut sampler, &mut terminal, every, &mut file);
+    let result = show(view, &mut sampler, &mut terminal, &signals, every, &mut file);
     ratatui::restore();
     result
 }
@@ -141,6 +144,7 @@ fn show(
     mut view: View,
     sampler: &mut Sampler,
     terminal: &mut ratatui::DefaultTerminal,
+    signals: &Signals,
     every: Duration,
     file: &mut SettingsFile,
 ) -> Result<()> {
@@ -157,7 +161,10 @@ fn show(
         let mut is_new = false;
         while !is_new {
             sampler.read();
-            if event::poll(KEY_EVERY)? {
+            let Some(has_event) = wait_for_event()?.filter(|_| !signals.termination_requested()) else {
+                return Ok(());
+            };
+            if has_event {
                 let action = match event::read()? {
                     Event::Key(key) if key.kind == KeyEventKind::Press => view.key(key, &sample),
                     _ => Action::Nothing,
@@ -179,6 +186,22 @@ fn show(
             view.remember(&sample);
         }
     }
+}
+
+/// Waits for a key or a new size. Returns false after `KEY_EVERY`, and `None` if the terminal is gone: crossterm would
+/// read its end again and again.
+fn wait_for_event() -> Result<Option<bool>> {
+    let (stdin, stdout) = (std::io::stdin(), std::io::stdout());
+    let keyboard = if stdin.is_terminal() { stdin.as_fd() } else { stdout.as_fd() };
+    for timeout in [Duration::ZERO, KEY_EVERY] {
+        if sys::wait_for_terminal(keyboard, timeout)? {
+            return Ok(None);
+        }
+        if event::poll(Duration::ZERO)? {
+            return Ok(Some(true));
+        }
+    }
+    Ok(Some(false))
 }
 
 impl View {
