@@ -98,14 +98,43 @@ impl Wire {
     }
 
     /// For each connection, the key of the trace's client, if the trace has it.
+    ///
+    /// A base is used again after a client has disconnected. Therefore the connection must exist at the same time as
+    /// the client, and of several such connections, the client is the one that was accepted when it connected.
     pub fn clients(&self, model: &Model) -> Vec<Option<usize>> {
-        let client_of = |connection: &Connection| {
-            let (base, at) = connection.accepted?;
-            let clients = model.clients().iter().enumerate().filter(|(_, client)| client.identity.base == base);
-            // A base is used again after a client has disconnected.
-            clients.min_by_key(|(_, client)| client.connected.0.abs_diff(at.0)).map(|(key, _)| key)
-        };
-        self.connections.iter().map(client_of).collect()
+        let mut of_client = BTreeMap::<usize, (u64, usize)>::new();
+        for (number, connection) in self.connections.iter().enumerate() {
+            let Some((base, at)) = connection.accepted else { continue };
+            let clients = model.clients().iter().enumerate();
+            let clients = clients.filter(|(_, client)| {
+                let life = (client.connected, client.gone.unwrap_or(model.now));
+                client.identity.base == base && connection.is_within(life)
+            });
+            let apart = clients.map(|(key, client)| (client.connected.0.abs_diff(at.0), key)).min();
+            if let Some((apart_ns, key)) = apart {
+                let best = of_client.entry(key).or_insert((apart_ns, number));
+                *best = (*best).min((apart_ns, number));
+            }
+        }
+        let mut found = vec![None; self.connections.len()];
+        of_client.into_iter().for_each(|(key, (_, number))| found[number] = Some(key));
+        found
+    }
+
+    /// True if there is a message from this time.
+    pub fn has_messages(&self, life: (Time, Time)) -> bool {
+        self.connections.iter().any(|connection| connection.is_within(life))
+    }
+}
+
+impl Connection {
+    /// True if the connection exists at some point of this time.
+    fn is_within(&self, (from, to): (Time, Time)) -> bool {
+        /// The two clocks are compared only once, and may differ a little later.
+        const PRECISION_NS: u64 = 100_000_000;
+        let times = self.messages.iter().map(|message| message.at).chain(self.accepted.map(|(_, at)| at));
+        let (first, last) = times.fold((Time::NEVER, Time(0)), |(first, last), at| (first.min(at), last.max(at)));
+        first <= to.after(PRECISION_NS) && last.after(PRECISION_NS) >= from
     }
 }
 
@@ -155,6 +184,36 @@ mod tests {
             add(Entry::Identity { client, pid: 7, base: 0x40_0000, uid: 0 });
         }
         assert_eq!(wire.clients(&model), [Some(1), None], "the client that connected at about that time");
+    }
+
+    #[test]
+    fn a_base_that_is_used_again_is_that_of_the_connection_of_the_same_time() {
+        const MS: u64 = 1_000_000;
+        let connection = |from: u64, to: u64| {
+            let message = Message { at: Time(to * MS), is_request: true, sequence: 1, bytes: 4, name: 0 };
+            let accepted = Some((0x40_0000, Time(from * MS)));
+            Connection { name: "xprop".to_owned(), accepted, messages: vec![message] }
+        };
+        // The trace begins at 5 s. It has the second half of the client of the second connection, and another one.
+        let connections = vec![connection(1000, 2000), connection(3000, 6000), connection(8000, 8100)];
+        let wire = Wire { connections, names: vec!["GetProperty".to_owned()] };
+        let mut model = Model::new();
+        let client = ClientId(1);
+        for (ms, what) in [
+            (5000, Entry::Fact(Fact::Connected { client, descriptor: 4 })),
+            (5000, Entry::Identity { client, pid: 7, base: 0x40_0000, uid: 0 }),
+            (6010, Entry::Fact(Fact::Disconnected { client })),
+            (8000, Entry::Fact(Fact::Connected { client, descriptor: 4 })),
+            (8000, Entry::Identity { client, pid: 8, base: 0x40_0000, uid: 0 }),
+            (9000, Entry::End),
+        ] {
+            model.take(&Event { at: Time(ms * MS), what });
+        }
+        assert_eq!(wire.clients(&model), [None, Some(0), Some(1)]);
+        let earlier = Wire { connections: vec![connection(1000, 2000)], ..wire };
+        assert_eq!(earlier.clients(&model), [None]);
+        assert!(!earlier.has_messages((Time(5000 * MS), Time(9000 * MS))));
+        assert!(earlier.has_messages((Time(500 * MS), Time(1500 * MS))));
     }
 
     #[test]

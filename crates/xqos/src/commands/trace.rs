@@ -201,7 +201,7 @@ impl Export {
             bail!("--wire is for pages and Perfetto: name an output that ends in .html or .pftrace");
         }
         let (trace, names) = open(&self.file)?;
-        let wire = self.wire.as_ref().map_or_else(|| Ok(Wire::default()), |path| wire::read(path, &trace.header))?;
+        let wire = self.wire.as_ref().map_or_else(|| Ok(Wire::default()), |path| wire::read(path, &trace))?;
         match format {
             Format::Html => self.create(|out| {
                 let additions = page::Additions { wire, ..page::Additions::default() };

@@ -13,7 +13,7 @@ pub struct Messages {
     /// Name of the connection: the program may be behind a relay, which is the server's client.
     #[serde(skip)]
     pub name: String,
-    /// The trace has the client's first request, so that sequence numbers tell when a request was executed.
+    /// The trace has all requests since the client's start, so that sequence numbers tell when one was executed.
     is_whole: bool,
     directions: [Direction; 2],
 }
@@ -30,7 +30,8 @@ struct Direction {
 pub fn lanes(wire: &Wire, model: &Model, since: impl Fn(Time) -> f64) -> (Vec<(usize, Messages)>, Vec<Lane>) {
     let (mut of_clients, mut of_others) = (Vec::new(), Vec::new());
     for (connection, key) in wire.connections.iter().zip(wire.clients(model)) {
-        let is_whole = key.is_some_and(|key| Some(model.clients()[key].connected) > model.began);
+        let has_start = key.is_some_and(|key| Some(model.clients()[key].connected) > model.began);
+        let is_whole = has_start && model.lost == 0;
         let (name, directions) = (connection.name.clone(), directions(connection, &since));
         let messages = Messages { name, is_whole, directions };
         match key {

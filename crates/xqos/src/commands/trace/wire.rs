@@ -6,11 +6,13 @@ use std::io::{BufReader, Read};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use xqos_cli::{output, sibling};
-use xqos_trace::file::Header;
+use xqos_core::Time;
+use xqos_trace::file::Trace;
+use xqos_trace::model::Model;
 use xqos_trace::wire::Wire;
 
 /// The messages of a capture with the clock of the trace.
-pub fn read(capture: &Path, header: &Header) -> Result<Wire> {
+pub fn read(capture: &Path, trace: &Trace) -> Result<Wire> {
     let Some(program) = sibling::find("xqos-wire") else {
         bail!(
             "--wire needs the program xqos-wire, which is neither next to xqos nor in PATH: install the package xqos-wire"
@@ -21,7 +23,7 @@ pub fn read(capture: &Path, header: &Header) -> Result<Wire> {
     let started = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let mut child = started.with_context(|| format!("cannot start {}", program.display()))?;
     let out = child.stdout.take().map(BufReader::new).context("the messages cannot be read")?;
-    let wire = Wire::read(out, header.realtime_offset_ns);
+    let wire = Wire::read(out, trace.header.realtime_offset_ns);
     let mut said = String::new();
     child.stderr.take().map_or(Ok(0), |mut err| err.read_to_string(&mut said))?;
     let mut notes = said.lines().map(|line| line.trim_start_matches("xqos: "));
@@ -32,6 +34,17 @@ pub fn read(capture: &Path, header: &Header) -> Result<Wire> {
     notes.for_each(output::note);
     if wire.connections.is_empty() {
         output::note(&format!("{} has no X connection", capture.display()));
+    } else if !wire.has_messages(span_of(trace)) {
+        output::note(&format!(
+            "{} has no message from the time of the trace: run `xqos cap` on the server's machine during the recording",
+            capture.display()
+        ));
     }
     Ok(wire)
+}
+
+fn span_of(trace: &Trace) -> (Time, Time) {
+    let mut model = Model::without_causes();
+    trace.events().for_each(|event| _ = model.take(&event));
+    (model.began.unwrap_or(model.now), model.now)
 }
