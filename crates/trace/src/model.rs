@@ -126,7 +126,13 @@ impl Model {
         }
         let clients = &self.clients;
         self.worst.retain(|burst| !is_gone(clients, burst.key));
-        self.delays.retain(|(key, _), _| !is_gone(clients, *key));
+        self.delays.retain(|(key, cause), _| {
+            let by = match cause {
+                Cause::Client { key, .. } | Cause::Grab { key } => Some(*key),
+                Cause::Kernel | Cause::Server | Cause::HeldBack => None,
+            };
+            !is_gone(clients, *key) && by.is_none_or(|by| !is_gone(clients, by))
+        });
     }
 
     /// The display name of a client: "x11perf (1234)".

@@ -232,3 +232,17 @@ fn a_letter_of_a_name_may_begin_in_one_part_and_end_in_the_next() {
     }
     assert_eq!(script.0.clients()[0].identity.program, name);
 }
+
+#[test]
+fn what_is_known_of_clients_that_have_left_can_be_forgotten() {
+    let mut script = two_clients();
+    script.fact(0, Fact::Arrived { client: ClientId(1) });
+    script.fact(0, Fact::Arrived { client: ClientId(2) });
+    script.slice(1, 0, 5, 1, false);
+    script.slice(2, 5, 6, 1, false).expect("it has waited");
+    assert_eq!(script.0.delays().len(), 1);
+    script.fact(7, Fact::Disconnected { client: ClientId(1) });
+    script.0.forget_gone();
+    assert_eq!((script.0.delays().len(), script.0.clients()[0].total.slices), (0, 0), "nor whom they delayed");
+    assert_eq!((script.0.name(0).as_str(), script.0.clients()[1].total.slices), ("x11perf (100)", 1));
+}

@@ -177,9 +177,13 @@ impl Recorder<'_> {
 
     fn take(&mut self, words: Words) -> Result<()> {
         let event = Event::decode(words);
+        let is_begin = matches!(event, Some(Event { what: Entry::Begin { .. }, .. }));
+        if is_begin {
+            // The wait for a trigger may last for weeks.
+            self.model.forget_gone();
+        }
         let burst = event.as_ref().and_then(|event| self.model.take(event));
         let Some(backlog) = &mut self.backlog else { return self.writer.add(words) };
-        let is_begin = matches!(event, Some(Event { what: Entry::Begin { .. }, .. }));
         backlog.add(words, is_begin, self.arguments.keep.duration());
         let Some(burst) = burst.filter(|burst| self.fires(burst)) else { return Ok(()) };
         self.triggered = Some((Instant::now(), burst));
