@@ -36,7 +36,8 @@ pub struct Model {
     /// For each index, the key of the client that has the index now.
     present: BTreeMap<ClientId, usize>,
     ready: Vec<usize>,
-    running: Option<(Option<usize>, Mode)>,
+    /// The last decision: the client that it serves, if it names one, and its time.
+    running: Option<(Option<usize>, Mode, Time)>,
     /// The server's processor time in the slice that will be reported next.
     worked_ns: Option<u64>,
     /// End of the last service.
@@ -171,7 +172,7 @@ impl Model {
             Entry::Name { client, part, bytes } => self.rename(client, part, &bytes),
             Entry::Dispatch { client, mode, .. } => {
                 self.decided(at);
-                self.running = Some((client.map(|client| self.create_unless(client, at)), mode));
+                self.running = Some((client.map(|client| self.create_unless(client, at)), mode, at));
             }
             Entry::Processor { ns, .. } => self.worked_ns = Some(ns),
             Entry::Budget { client, kind, depleted, left_ns, deadline } => {
@@ -323,7 +324,7 @@ impl Model {
         let Service { client: id, end, requests, last_request, still_ready, ended_early, .. } = *service;
         let start = service.start.min(end);
         self.early_ends += u64::from(ended_early);
-        let mode = self.running.take().map_or(Mode::BestEffort, |(_, mode)| mode);
+        let mode = self.running.take().map_or(Mode::BestEffort, |(_, mode, _)| mode);
         // After a gap in the trace, the activation may be missing.
         if self.key(id).is_none_or(|key| self.clients[key].ready_since.is_none()) {
             self.activate(id, start);

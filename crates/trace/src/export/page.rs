@@ -14,7 +14,7 @@ mod wire;
 
 use crate::file::Header;
 use crate::indices::Indices;
-use crate::model::Model;
+use crate::model::{Burst, Model};
 use crate::names::Names;
 use crate::wire::Wire;
 use base64::display::Base64Display;
@@ -157,11 +157,7 @@ impl Lanes {
         let Some(began) = self.model.began else { return };
         let since = |at: Time| (i128::from(at.0) - i128::from(began.0)) as f64;
         self.processors.take(event, began, since);
-        if let Some(burst) = burst {
-            let lane = self.lanes.entry(burst.key).or_default();
-            lane.bursts[0].push(since(burst.activation));
-            lane.bursts[1].push(since(burst.end));
-        }
+        burst.into_iter().for_each(|burst| self.burst(&burst, began));
         if let Entry::Fact(Fact::Grabbed { by }) = event.what {
             self.grab(by, event.at, began);
         }
@@ -190,6 +186,12 @@ impl Lanes {
         }
     }
 
+    fn burst(&mut self, burst: &Burst, began: Time) {
+        let lane = self.lanes.entry(burst.key).or_default();
+        lane.bursts[0].push((i128::from(burst.activation.0) - i128::from(began.0)) as f64);
+        lane.bursts[1].push((i128::from(burst.end.0) - i128::from(began.0)) as f64);
+    }
+
     fn grab(&mut self, holder: Option<ClientId>, at: Time, began: Time) {
         if let Some((key, since)) = self.grab.take() {
             let lane = self.lanes.entry(key).or_default();
@@ -202,12 +204,14 @@ impl Lanes {
     fn page(mut self, header: &Header, names: &Names, Additions { wire, explanation }: Additions) -> Page {
         if let Some(began) = self.model.began {
             self.grab(None, self.model.now, began);
+            self.model.unfinished().into_iter().for_each(|event| self.take(&event));
+            self.model.end_bursts().iter().for_each(|burst| self.burst(burst, began));
         }
         let Lanes { model, mut lanes, processors, requests, .. } = self;
         let since = |at: Time| model.began.map_or(0.0, |began| (i128::from(at.0) - i128::from(began.0)) as f64);
         let (of_clients, of_others) = wire::lanes(&wire, &model, since);
         of_clients.into_iter().for_each(|(key, messages)| lanes.entry(key).or_default().wire = Some(messages));
-        lanes.retain(|_, lane| !lane.slices[0].0.is_empty() || lane.wire.is_some());
+        lanes.retain(|_, lane| !lane.slices[0].0.is_empty() || !lane.bursts[0].0.is_empty() || lane.wire.is_some());
         for (&key, lane) in &mut lanes {
             lane.name = model.name(key);
             lane.wire.iter().for_each(|wire| lane.name += &format!(" {}", wire.name));
@@ -231,13 +235,18 @@ impl Lanes {
             span_ns: model.span_ns() as f64,
             lost: model.lost,
             kernel: processors.finish(&model, since),
-            names: requests.all.iter().map(|&request| names.of(request)).collect(),
+            names: requests.all.iter().map(|&request| name_of(request, names)).collect(),
             messages: wire.names,
             worst: worst.collect(),
             explanation,
             lanes: lanes.into_values().chain(of_others).collect(),
         }
     }
+}
+
+/// The name of the last request of a slice, which is 0 if the slice has not ended.
+fn name_of(request: u32, names: &Names) -> String {
+    if request == 0 { "unfinished".to_owned() } else { names.of(request) }
 }
 
 #[cfg(test)]

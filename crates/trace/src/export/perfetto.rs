@@ -9,7 +9,7 @@
 //! hide everything else.
 
 use crate::file::write_varint;
-use crate::model::{Budget, Model, Run, Running};
+use crate::model::{Budget, Burst, Model, Run, Running};
 use crate::names::Names;
 use crate::show::cause;
 use crate::wire::Wire;
@@ -187,13 +187,14 @@ impl<W: Write> Writer<'_, W> {
             }
             _ => {}
         }
-        if let Some(burst) = burst {
-            self.describe(burst.key)?;
-            let why = burst.causes.first().map(|(why, _)| format!(": {}", cause(why, &self.model, self.names)));
-            let waited = format!("waited {}{}", of_ns(burst.waited_ns), why.unwrap_or_default());
-            self.slice(uuid(burst.key, Track::Bursts), &waited, [burst.activation, burst.end])?;
-        }
-        Ok(())
+        burst.map_or(Ok(()), |burst| self.burst(&burst))
+    }
+
+    fn burst(&mut self, burst: &Burst) -> io::Result<()> {
+        self.describe(burst.key)?;
+        let why = burst.causes.first().map(|(why, _)| format!(": {}", cause(why, &self.model, self.names)));
+        let waited = format!("waited {}{}", of_ns(burst.waited_ns), why.unwrap_or_default());
+        self.slice(uuid(burst.key, Track::Bursts), &waited, [burst.activation, burst.end])
     }
 
     /// Relates the trace's clock to the viewer's, which drops events of a clock that it cannot convert. Both readings
@@ -242,8 +243,10 @@ impl<W: Write> Writer<'_, W> {
         Ok(())
     }
 
-    /// Ends the grab, and what the processors were running.
+    /// Ends the bursts, the grab, and what the processors were running.
     fn finish(mut self) -> io::Result<()> {
+        self.model.unfinished().map_or(Ok(()), |event| self.take(&event))?;
+        self.model.end_bursts().iter().try_for_each(|burst| self.burst(burst))?;
         self.grab(None, self.now)?;
         let running = std::mem::take(&mut self.running);
         running.unfinished(self.now).try_for_each(|run| self.ran(run))

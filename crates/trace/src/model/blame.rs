@@ -2,7 +2,8 @@
 //! Attributes waiting time: each slice is a cause for every client that waited during the slice.
 
 use super::{Burst, Cause, Model};
-use xqos_core::{ClientId, Time};
+use xqos_abi::trace::{Entry, Event};
+use xqos_core::{ClientId, Fact, Service, Time};
 
 /// Maximum number of recent absences of the server that are kept, because they may overlap a wait.
 const ABSENCES_KEPT: usize = 1024;
@@ -113,6 +114,24 @@ impl Model {
         Some((grab.holder, grab.start))
     }
 
+    /// The slice that has not ended, up to the last record. If the server chose the client, it can only be known that
+    /// it is the only one that is ready.
+    pub fn unfinished(&self) -> Option<Event> {
+        let (chosen, _, start) = self.running?;
+        let only = if let [only] = self.ready[..] { Some(only) } else { None };
+        let client = self.clients.get(chosen.or(only)?).filter(|client| client.ready_since.is_some())?;
+        let service = Service { still_ready: true, ..Service::new(client.id, start, self.now) };
+        (start < self.now).then_some(Event { at: self.now, what: Entry::Fact(Fact::Served(service)) })
+    }
+
+    /// Ends the slice that has not ended, and all bursts ([`Model::end_bursts`]).
+    pub fn conclude(&mut self) {
+        if let Some(event) = self.unfinished() {
+            self.take(&event);
+        }
+        self.end_bursts();
+    }
+
     /// Ends all bursts at the last record, with the causes of their waits until then.
     pub fn end_bursts(&mut self) -> Vec<Burst> {
         let now = self.now;
@@ -120,6 +139,11 @@ impl Model {
         for &key in &ready {
             let before = self.served_until.min(now);
             self.blame_on(key, &Slice { runs: key, request: 0, long: false, before, start: now, end: now });
+            let waited_ns = now.since(self.clients[key].waits_since);
+            self.clients[key].figures(|figures| {
+                figures.waited_ns = figures.waited_ns.saturating_add(waited_ns);
+                figures.longest_wait_ns = figures.longest_wait_ns.max(waited_ns);
+            });
         }
         ready.into_iter().filter_map(|key| self.finish(key, now)).collect()
     }

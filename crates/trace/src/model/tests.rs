@@ -217,6 +217,7 @@ fn any_records_are_taken_without_panic() {
             model.take(&event);
         }
     }
+    model.conclude();
     assert!(!model.clients().is_empty());
 }
 
@@ -245,4 +246,22 @@ fn what_is_known_of_clients_that_have_left_can_be_forgotten() {
     script.0.forget_gone();
     assert_eq!((script.0.delays().len(), script.0.clients()[0].total.slices), (0, 0), "nor whom they delayed");
     assert_eq!((script.0.name(0).as_str(), script.0.clients()[1].total.slices), ("x11perf (100)", 1));
+}
+
+#[test]
+fn what_has_not_ended_ends_with_the_trace() {
+    let mut script = two_clients();
+    script.fact(0, Fact::Arrived { client: ClientId(2) });
+    script.slice(1, 0, 10, 4, true);
+    let (until, mode, reason) = (Time::NEVER, Mode::BestEffort, Reason::Policy);
+    script.at(10, Entry::Dispatch { client: Some(ClientId(1)), mode, reason, until, requests: 0, bytes: 0 });
+    script.at(100, Entry::End);
+    let Script(mut model) = script;
+    model.conclude();
+    let [busy, starved] = model.clients() else { panic!("{:?}", model.clients()) };
+    assert_eq!((busy.total.server_time_ns, busy.total.requests), (100 * MS, 4));
+    assert_eq!((starved.total.waited_ns, starved.total.longest_wait_ns), (100 * MS, 100 * MS));
+    assert_eq!((starved.total.slices, starved.total.responses.worst_ns()), (0, 100 * MS));
+    let behind: u64 = model.delays().iter().filter(|(key, ..)| *key == 1).map(|(_, _, ns)| ns).sum();
+    assert_eq!((behind, model.worst()[0].key), (100 * MS, 1));
 }

@@ -38,8 +38,8 @@ Examples:
   xqos trace stats desk.trace
   xqos trace stats --json desk.trace | jq '.delays[0]'
 
-A burst begins when a client has work and ends when all of it is done; its
-length is the response time. Of that time, a client waits while it is not served
+A burst begins when a client has work and ends when all of it is done, or with
+the trace; its length is the response time. Of that time, a client waits while it is not served
 itself: for slices of other clients, for the server's own work, or because the
 server has no processor. Only --kernel recordings tell the last two apart.
 
@@ -61,6 +61,7 @@ impl Arguments {
         for event in trace.events() {
             model.take(&event);
         }
+        model.conclude();
         let statistics = Statistics::of(&model, &names);
         if self.json { output::json(&statistics) } else { output::print(&statistics.text()) }
     }
@@ -274,7 +275,8 @@ impl Statistics {
         if self.lost_records > 0 {
             text += &format!("; {} records are missing", self.lost_records);
         }
-        let is_shown = |client: &&ClientFigures| client.total.slices > 0 && !client.is_summed;
+        let has_work = |total: &Figures| total.slices > 0 || total.responses.count() > 0;
+        let is_shown = |client: &&ClientFigures| has_work(&client.total) && !client.is_summed;
         let clients: Vec<&ClientFigures> = self.clients.iter().filter(is_shown).collect();
         text += &format!("\n\n{}{}", table(CLIENT, &clients).render(None), departed::text(&self.departed, None));
         for ClientFigures { name, total, .. } in self.clients.iter().filter(|one| one.total.without_processor_ns > 0) {
