@@ -4,6 +4,7 @@
 
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A script that precedes the page's own. Failed loads also count as errors, because pages load no other files.
 const LISTENER: &str = "<script>{
@@ -25,7 +26,10 @@ impl Drop for Folder {
 /// Runs the script in a page and returns the resulting HTML. The script reports results in the dataset of the
 /// root element. `None` if Chromium is not installed. The page sets `data-ready` when it is drawn.
 pub fn run_script(page: &[u8], script: &str) -> Option<String> {
-    let folder = Folder(std::env::temp_dir().join(format!("xqos-page-{}", std::process::id())));
+    // Tests of the same process run at the same time.
+    static PAGES: AtomicU32 = AtomicU32::new(0);
+    let name = format!("xqos-page-{}-{}", std::process::id(), PAGES.fetch_add(1, Ordering::Relaxed));
+    let folder = Folder(std::env::temp_dir().join(name));
     std::fs::create_dir_all(&folder.0).unwrap();
     let file = folder.0.join("page.html");
     let wait = "while (!document.documentElement.dataset.ready) await new Promise(go => setTimeout(go, 5));";

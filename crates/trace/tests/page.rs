@@ -154,3 +154,41 @@ fn chromium_shows_an_explanation_and_the_wait_that_it_explains() {
     let blocks = "data-blocks=\"p mpv waited for x11perf.;p What to do:;p End &lt;it&gt;:;code kill 4\"";
     assert!(root.replace("<it>", "&lt;it&gt;").contains(blocks) && root.contains("data-shown=\"true\""), "{root}");
 }
+
+/// Browsers leave a canvas blank that is too tall.
+#[test]
+fn chromium_shows_the_busiest_of_thousands_of_clients_and_finds_the_others() {
+    const ALL: u64 = 3000;
+    let mut events = Vec::new();
+    for turn in 1..=ALL {
+        let (client, begin) = (ClientId(1), turn * 10_000 * US);
+        let mut add = |at: u64, what| events.push(Event { at: Time(begin + at * US), what });
+        add(0, Entry::Fact(Fact::Connected { client, descriptor: 4 }));
+        add(0, Entry::Identity { client, pid: 10_000 + turn as u32, base: 1 << 20, uid: 0 });
+        add(0, Entry::Fact(Fact::Arrived { client }));
+        let service = Service::new(client, Time(begin), Time(begin + turn * US));
+        add(turn, Entry::Fact(Fact::Served(Service { requests: 1, last_request: POLY_LINE, ..service })));
+        add(turn, Entry::Fact(Fact::Disconnected { client }));
+    }
+    let header = Header::default();
+    let page = page::render(&header, events.into_iter(), &Names::default(), page::Additions::default()).unwrap();
+    let script = "
+        const root = document.documentElement.dataset, scale = devicePixelRatio || 1;
+        const isDrawn = () => { const last = shown.at(-1); return pen.getImageData(0, 0, canvas.width, (last.top + LANE) * scale).data.some(part => part > 0 && part < 255); };
+        root.drawn = isDrawn() && canvas.height <= TALLEST;
+        root.last = shown.at(-1).name; root.what = document.getElementById('what').textContent;
+        const find = document.getElementById('find'); find.value = 'pid 10001'; find.dispatchEvent(new Event('input')); draw();
+        root.found = shown.map(lane => lane.name).join() + ' ' + isDrawn() + ' ' + document.getElementById('what').textContent;";
+    let Some(seen) = chromium::run_script(page.as_bytes(), script) else {
+        return xqos_skip::left_out("Chromium is not installed");
+    };
+    let root = chromium::root(&seen);
+    for expected in [
+        "drawn=\"true\"",
+        "last=\"pid 13000\"",
+        "of 3,000 clients: find the others by name",
+        "found=\"pid 10001 true Visible: 29.99 s\"",
+    ] {
+        assert!(root.contains(expected), "{expected}: {root}");
+    }
+}

@@ -12,12 +12,25 @@ const lanes = data.lanes.map(lane => {
 // Free the text, which is no longer needed and uses much of the page's memory.
 data.lanes = null;
 element("data").remove();
-// The lanes whose names contain the text that is searched for.
-let shown = lanes;
+// The lanes whose names contain the text that is searched for, and those of them that are drawn.
+let found = lanes, shown = lanes;
 const tallOf = lane => LANE + chartOf(lane) + wireOf(lane);
+
+// Browsers leave a canvas blank that is taller than this, in pixels of the screen.
+const TALLEST = 32000;
+// As many lanes as fit on a canvas: those of the clients that were served or had requests for the longest time.
+function fitting(all) {
+  const usedBy = ({ slices, bursts }) => Math.max(slices.sums.at(-1), bursts.sums.at(-1));
+  let room = TALLEST / (devicePixelRatio || 1) - CLIENTS - 4;
+  if (all.reduce((sum, lane) => sum + tallOf(lane), 0) <= room) return all;
+  const used = all.map(lane => [usedBy(lane), lane]).sort(([one], [other]) => other - one);
+  const kept = new Set(used.map(([, lane]) => lane).filter(lane => (room -= tallOf(lane)) >= 0));
+  return all.filter(lane => kept.has(lane));
+}
 
 function draw() {
   let tall = CLIENTS;
+  shown = fitting(found);
   for (const lane of shown) { lane.top = tall; tall += tallOf(lane); }
   tall += 4;
   canvas.style.height = tall + "px";
@@ -103,7 +116,8 @@ function drawBudget({ budgets: [times, left, deadlines] }, top) {
 function describe() {
   const { isMarked, span: [from, to], a, b } = timeline;
   const marker = a === null ? "" : ", A at " + timeText(a, (to - from) / 1000);
-  element("what").textContent = isMarked ? "A to B: " + duration(b - a) : "Visible: " + duration(to - from) + marker;
+  const some = shown.length < found.length ? `; ${number(shown.length)} of ${counted(found.length, "client")}: find the others by name` : "";
+  element("what").textContent = (isMarked ? "A to B: " + duration(b - a) : "Visible: " + duration(to - from) + marker) + some;
   const head = row(["client", "share", "served", "waited", "requests", "longest"], "th");
   const all = shown.map(lane => figures(lane, from, to)).sort((one, other) => other.served - one.served);
   element("stats").replaceChildren(head, ...all.map(one => row([one.name, (100 * one.served / (to - from)).toFixed(1) + " %",
@@ -160,7 +174,7 @@ bind(timeline.keys(pointed), { all: () => timeline.showAll(), span: () => timeli
 
 element("find").oninput = event => {
   const wanted = event.target.value.toLowerCase();
-  shown = lanes.filter(lane => lane.name.toLowerCase().includes(wanted));
+  found = lanes.filter(lane => lane.name.toLowerCase().includes(wanted));
   ask();
 };
 
