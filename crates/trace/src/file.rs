@@ -21,7 +21,7 @@
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::Path;
 use xqos_abi::trace::{Entry, Event, Words};
 use xqos_core::Time;
@@ -137,7 +137,7 @@ pub struct Trace {
 
 impl Trace {
     pub fn open(path: &Path) -> Result<Trace> {
-        let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let bytes = read(path).with_context(|| format!("cannot read {}", path.display()))?;
         Trace::from_bytes(bytes).with_context(|| path.display().to_string())
     }
 
@@ -176,6 +176,16 @@ impl Trace {
     pub fn events(&self) -> impl Iterator<Item = Event> + '_ {
         self.records().filter_map(Event::decode)
     }
+}
+
+/// Reads a trace, or the first bytes of any other file, which may be large or endless.
+fn read(path: &Path) -> std::io::Result<Vec<u8>> {
+    let (mut file, mut bytes) = (File::open(path)?, Vec::new());
+    (&mut file).take(MAGIC.len() as u64).read_to_end(&mut bytes)?;
+    if bytes == MAGIC {
+        file.read_to_end(&mut bytes)?;
+    }
+    Ok(bytes)
 }
 
 fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
@@ -362,6 +372,7 @@ mod tests {
         for bytes in [&b""[..], b"xqos", b"xqostrc2", b"xqostrc2\xff\xff\xff\xff", b"xqostrc2\x02\0\0\0{]"] {
             assert!(Trace::from_bytes(bytes.to_vec()).is_err(), "{bytes:?}");
         }
+        assert!(Trace::open(Path::new("/dev/zero")).is_err(), "it is endless");
     }
 
     #[test]
