@@ -16,7 +16,6 @@ pub(super) struct Definition {
     pub about: String,
     pub title: String,
     pub question: String,
-    #[serde(default)]
     pub answer: Option<Answer>,
     #[serde(default)]
     pub server: IndexMap<String, ServerText>,
@@ -50,25 +49,17 @@ pub(super) struct Axis(pub IndexMap<String, Setting>);
 
 /// Options for starting a server.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub(super) struct ServerText {
-    #[serde(default)]
     pub kind: Option<String>,
-    #[serde(default)]
     pub xqos: bool,
     /// `dix` or `libc`.
-    #[serde(default)]
     pub host: Option<String>,
-    #[serde(default)]
     pub clients: Option<u32>,
-    #[serde(default)]
     pub screen: Option<(u32, u32)>,
     /// Maximum utilization by reservations, as a fraction.
-    #[serde(default)]
     pub reservable: Option<f64>,
-    #[serde(default)]
     pub options: Vec<String>,
-    #[serde(default)]
     pub environment: BTreeMap<String, String>,
 }
 
@@ -78,7 +69,7 @@ macro_rules! settings {
         #[derive(Clone, Debug, Default, Deserialize)]
         #[serde(deny_unknown_fields)]
         pub(super) struct Setting {
-            $($(#[$doc])* #[serde(default)] pub $name: Option<$kind>,)*
+            $($(#[$doc])* pub $name: Option<$kind>,)*
         }
 
         impl Setting {
@@ -167,78 +158,55 @@ pub(super) struct Loads(pub Vec<LoadText>);
 
 /// Clients that keep the server busy. Exactly one of the first six fields is set.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub(super) struct LoadText {
-    #[serde(default)]
     pub x11perf: Option<String>,
     /// Requests that are sent without a pause: requests of this length, `cheap` ones, or those of a plaid.
-    #[serde(default)]
     pub flood: Option<String>,
     /// Requests of this kind that take milliseconds, one after another.
-    #[serde(default)]
     pub long: Option<String>,
     /// Connected clients that send nothing.
-    #[serde(default)]
     pub silent: bool,
     /// Percentage of the time for which the load keeps the server busy.
-    #[serde(default)]
     pub fill: Option<String>,
-    #[serde(default)]
     pub command: Vec<String>,
     #[serde(default = "one", deserialize_with = "count")]
     pub clients: String,
     /// Name in expressions; the kind of load by default.
-    #[serde(default)]
     pub name: Option<String>,
-    #[serde(default)]
     pub side_by_side: bool,
     /// Duration of one run of x11perf. Shorter runs give a finer count.
-    #[serde(default)]
     pub run: Option<String>,
     /// Reservation of each of its clients.
-    #[serde(default)]
     pub reserve: Option<String>,
-    #[serde(default)]
     pub weight: Option<f64>,
     /// SYNC priority of each of its clients.
-    #[serde(default)]
     pub priority: Option<i32>,
     /// Group of all its clients, with the group's settings.
-    #[serde(default)]
     pub group: Option<String>,
-    #[serde(default)]
     pub cap: Option<f64>,
-    #[serde(default)]
     pub group_reserve: Option<String>,
 }
 
 /// The order of measurements.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub(super) struct Order {
     /// Axes outside the turns: all turns of one value run before the next value, with new servers.
-    #[serde(default)]
     pub outside: Vec<String>,
     /// When new servers start: each `turn`, each `case` or every `12 turns`. `server`: each turn, one server at a time.
-    #[serde(default)]
     pub new_servers: Option<String>,
     /// Excluded cases. A case is excluded if one of these entries lists all its values.
-    #[serde(default)]
     pub without: Vec<BTreeMap<String, Vec<String>>>,
     /// Loads continue from turn to turn, but are suspended while another case is measured.
-    #[serde(default)]
     pub keep_loads: bool,
     /// Number of turns for each requested trial.
-    #[serde(default)]
     pub turns: Option<u32>,
     /// Total number of turns, independent of the requested trials.
-    #[serde(default)]
     pub fixed_turns: Option<u32>,
-    #[serde(default)]
     pub most_turns: Option<u32>,
     /// If the machine's host takes more than this fraction of the processor time, the case is measured again, up to
     /// three times.
-    #[serde(default)]
     pub most_steal: Option<f64>,
 }
 
@@ -286,15 +254,12 @@ pub(super) struct Verdict {
     #[serde(default)]
     pub across: Vec<String>,
     /// One of [`BY`](super::study::BY).
-    #[serde(default)]
     pub by: Option<String>,
     /// Combines the samples of all turns. Otherwise each turn gives a value, and their median is compared.
     #[serde(default)]
     pub pooled: bool,
-    #[serde(default)]
     pub goal: Option<crate::study::Goal>,
     /// Key of its goal in lab/goals.toml, if it differs from `key`.
-    #[serde(default)]
     pub goal_of: Option<String>,
 }
 
@@ -314,7 +279,6 @@ pub(super) struct Chart {
     #[serde(default)]
     pub groups: Vec<String>,
     /// For lines, an axis of numbers or samples of the first turn; for scatters, samples.
-    #[serde(default)]
     pub x: Option<String>,
     /// Samples; for lines over an axis, an expression.
     pub y: String,
@@ -327,7 +291,6 @@ pub(super) struct Chart {
     #[serde(default)]
     pub log: String,
     /// For lines over an axis: the paper's values.
-    #[serde(default)]
     pub paper: Option<String>,
 }
 
