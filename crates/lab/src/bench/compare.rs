@@ -132,33 +132,20 @@ impl Value {
 
 /// The goal decides whether B is better or worse than A. Without a goal, the result is only `more` or `less`.
 fn conclusion(a: &Verdict, b: &Verdict, overlap: Option<bool>) -> &'static str {
-    let is_more = b.value > a.value;
-    match (overlap, a.goal) {
-        _ if a.samples.too_few() || b.samples.too_few() => "too few samples",
-        _ if a.value == b.value => "no difference seen",
-        (None, _) => "measured once: unknown",
-        (Some(true), _) => "no difference seen",
-        (Some(false), Goal::AtMost(_)) => {
-            if is_more {
-                "worse"
-            } else {
-                "better"
-            }
-        }
-        (Some(false), Goal::AtLeast(_)) => {
-            if is_more {
-                "better"
-            } else {
-                "worse"
-            }
-        }
-        (Some(false), Goal::Reported) => {
-            if is_more {
-                "more"
-            } else {
-                "less"
-            }
-        }
+    if a.samples.too_few() || b.samples.too_few() {
+        return "too few samples";
+    }
+    match overlap {
+        _ if a.value == b.value => return "no difference seen",
+        None => return "measured once: unknown",
+        Some(true) => return "no difference seen",
+        Some(false) => {}
+    }
+    match (a.goal, b.value > a.value) {
+        (Goal::AtMost(_), true) | (Goal::AtLeast(_), false) => "worse",
+        (Goal::AtMost(_), false) | (Goal::AtLeast(_), true) => "better",
+        (Goal::Reported, true) => "more",
+        (Goal::Reported, false) => "less",
     }
 }
 
