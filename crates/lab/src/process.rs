@@ -6,28 +6,14 @@
 
 use crate::program::Missing;
 use crate::tree;
-use anyhow::{Context, Error, Result, anyhow};
+use anyhow::{Context, Error, Result, anyhow, ensure};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use std::error;
-use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader};
 use std::os::unix::fs::FileExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use xqos_sys::{Processes, Procfs};
-
-/// A load, a manager or another participant ended before the measurement ended, so the measurement is not valid.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Ended(pub String);
-
-impl fmt::Display for Ended {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{} ended before the measurement did", self.0)
-    }
-}
-
-impl error::Error for Ended {}
 
 /// A process that we started. It is ended when this is dropped.
 ///
@@ -70,9 +56,10 @@ impl Owned {
         matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// Call this at the end of a measurement. Fails with [`Ended`] if the process is gone.
+    /// Call this at the end of a measurement. Fails if the process is gone, because the measurement is then not valid.
     pub fn see_running(&mut self, name: &str) -> Result<()> {
-        if self.is_running() { Ok(()) } else { Err(Ended(name.to_owned()).into()) }
+        ensure!(self.is_running(), "{name} ended before the measurement did");
+        Ok(())
     }
 
     /// The first line of its standard error, which must be a pipe. Waits for a line or for the end of the process.
@@ -286,7 +273,6 @@ mod tests {
             std::thread::sleep(Duration::from_millis(2));
         }
         let error = short.see_running("twm").unwrap_err();
-        assert_eq!(error.downcast_ref::<Ended>(), Some(&Ended("twm".to_owned())));
         assert_eq!(error.to_string(), "twm ended before the measurement did");
         assert!(long.see_running("twm").is_ok());
     }
