@@ -3,33 +3,18 @@
 
 use crate::process::Owned;
 use crate::program;
-use anyhow::{Result, bail};
-use std::io::{BufRead, BufReader};
-use std::process::{Command, Stdio};
+use anyhow::{Context, Result, ensure};
+use std::process::Command;
 use std::time::Duration;
 
-/// A running `xqos boost`, which ends when this is dropped.
-#[derive(Debug)]
-pub struct Boost {
-    _process: Owned,
-}
-
-impl Boost {
-    /// Starts `xqos boost` and returns when it is ready. If this fails, the error includes its message. If `expose` is
-    /// zero, only the server is boosted.
-    pub fn start(display: &str, expose: Duration) -> Result<Boost> {
-        let mut command = Command::new(program::own("xqos")?);
-        let limit = if expose.is_zero() { "off".to_owned() } else { format!("{}ms", expose.as_millis()) };
-        command.args(["boost", "--expose", &limit, "--display", display]);
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut process = Owned::start(&mut command, Duration::from_secs(1))?;
-        let mut said = String::new();
-        if let Some(output) = process.pipes().stdout.take() {
-            BufReader::new(output).read_line(&mut said)?;
-        }
-        if said.trim() != "ready" {
-            bail!("xqos boost did not start: {}", process.complaint());
-        }
-        Ok(Boost { _process: process })
-    }
+/// Starts `xqos boost` and returns when it is ready. If this fails, the error includes its message. If `expose` is
+/// zero, only the server is boosted.
+pub fn start(display: &str, expose: Duration) -> Result<Owned> {
+    let mut command = Command::new(program::own("xqos")?);
+    let limit = if expose.is_zero() { "off".to_owned() } else { format!("{}ms", expose.as_millis()) };
+    command.args(["boost", "--expose", &limit, "--display", display]);
+    let started = Owned::start_until_line(&mut command, Duration::from_secs(1));
+    let (process, line) = started.context("xqos boost did not start")?;
+    ensure!(line.trim() == "ready", "xqos boost did not start: {line}");
+    Ok(process)
 }

@@ -30,8 +30,8 @@ use crate::process::{self, Owned};
 use crate::program;
 use crate::tiles;
 use anyhow::{Result, anyhow, bail};
-use std::io::{BufRead, BufReader, Read};
-use std::process::{ChildStdout, Command, Stdio};
+use std::io::{BufRead, BufReader};
+use std::process::{ChildStdout, Command};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -197,9 +197,7 @@ impl Client {
         let mut command = Command::new("stdbuf");
         command.args(["-oL", "x11perf", "-display", display, &format!("-{}", perf.test)]);
         command.args(["-reps", &perf.reps.to_string(), "-repeat", &repeat.to_string()]);
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut process = Owned::start(&mut command, GRACE)?;
-        let output = process.pipes().stdout.take().ok_or_else(|| anyhow!("x11perf has no output"))?;
+        let (process, output) = Owned::start_with_output(&mut command, GRACE)?;
         let runs = Arc::new(Mutex::new(Vec::new()));
         let written = Arc::clone(&runs);
         let reader = std::thread::spawn(move || stamp_lines(output, &written));
@@ -220,13 +218,8 @@ impl Client {
 
     fn failure(&mut self, test: &str) -> anyhow::Error {
         self.end();
-        let mut said = String::new();
-        if let Some(errors) = &mut self.process.pipes().stderr {
-            let _ = errors.read_to_string(&mut said);
-        }
-        // x11perf answers an unknown test with the whole list of tests.
-        let line = said.lines().next().unwrap_or("no error message");
-        anyhow!("x11perf -{test} ended early: {line}")
+        // x11perf answers an unknown test with the whole list of tests; the first line is enough.
+        anyhow!("x11perf -{test} ended early: {}", self.process.complaint())
     }
 }
 

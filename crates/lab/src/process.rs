@@ -11,7 +11,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader};
 use std::os::unix::fs::FileExt;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 use xqos_sys::{Processes, Procfs};
 
@@ -41,6 +41,24 @@ impl Owned {
     /// Like [`Owned::start`], without input and output.
     pub fn start_silent(command: &mut Command, grace: Duration) -> Result<Owned> {
         Owned::start(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()), grace)
+    }
+
+    /// Like [`Owned::start`], without input. Returns the output as well; [`Owned::complaint`] reads the errors.
+    pub fn start_with_output(command: &mut Command, grace: Duration) -> Result<(Owned, ChildStdout)> {
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut process = Owned::start(command, grace)?;
+        let output = process.child.stdout.take().context("the process has no output")?;
+        Ok((process, output))
+    }
+
+    /// Like [`Owned::start_with_output`], but waits for the first line of the output and returns it. If the process
+    /// prints nothing, the error is its complaint.
+    pub fn start_until_line(command: &mut Command, grace: Duration) -> Result<(Owned, String)> {
+        let (mut process, output) = Owned::start_with_output(command, grace)?;
+        let mut line = String::new();
+        BufReader::new(output).read_line(&mut line)?;
+        ensure!(!line.is_empty(), "{}", process.complaint());
+        Ok((process, line))
     }
 
     pub fn pid(&self) -> u32 {

@@ -22,7 +22,7 @@ use crate::waiting;
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
 use std::io::Read;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 use x11rb::connection::Connection;
 use x11rb::protocol::sync::ConnectionExt as _;
@@ -287,10 +287,8 @@ fn run(words: &[String], server: &Server, limit: Duration) -> Result<(Duration, 
         command.args(["-c", SCRIPT.1, SCRIPT.0]);
     }
     command.args(arguments).env("DISPLAY", server.display()).env("PATH", programs::path());
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let began = Instant::now();
-    let mut process = Owned::start(&mut command, Duration::from_secs(1))?;
-    let mut output = process.pipes().stdout.take().context("the program has no output")?;
+    let (mut process, mut output) = Owned::start_with_output(&mut command, Duration::from_secs(1))?;
     let reader = std::thread::spawn(move || {
         let mut text = String::new();
         // Ignore errors: output that is not text has no numbers to read.

@@ -9,7 +9,7 @@ use super::measure::Measure;
 use super::started::Started;
 use super::trace::Traced;
 use crate::bench::Bench;
-use crate::boost::Boost;
+use crate::boost;
 use crate::disturbance::Watch;
 use crate::process::{self, Memory, SchedStat};
 use crate::processor::{Pinned, Reserved, SCENE};
@@ -116,7 +116,7 @@ impl<'a> Stage<'a> {
             control.map_or(Ok(()), |control| running.set(load, control))?;
         }
         let display = self.servers[&case.server_key()].server.display();
-        let _boost = case.boost.map(|limit| Boost::start(display, limit)).transpose()?;
+        let _boost = case.boost.map(|limit| boost::start(display, limit)).transpose()?;
         drop(pinned);
         let _beside = case.one_processor.then(Pinned::beside_the_scene).transpose()?;
         let trial = self.measure(case, turn, &mut loads);
@@ -179,7 +179,7 @@ impl<'a> Stage<'a> {
         // mpv makes its own reservation.
         let own = case.processor.filter(|_| case.measure != Measure::Film);
         let lends = case.loan || own.is_some();
-        let loan = lends.then(|| Boost::start(server.display(), Duration::ZERO)).transpose()?;
+        let loan = lends.then(|| boost::start(server.display(), Duration::ZERO)).transpose()?;
         let processor = own.map(|(budget, period)| Reserved::this_thread(budget, period)).transpose()?;
         // These clients read their own traces.
         let level = case.trace.filter(|_| ![Measure::Light, Measure::Wheel].contains(&case.measure));
