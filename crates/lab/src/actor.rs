@@ -12,12 +12,13 @@ mod long;
 pub use long::Long;
 
 use crate::canvas::Place;
+use crate::input::ProgramWindow;
 use crate::process::Owned;
 use crate::program;
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Command, Stdio};
+use std::io::Write;
+use std::process::Command;
 use std::time::Duration;
 use x11rb::protocol::xproto::Window;
 
@@ -35,42 +36,18 @@ pub enum Role {
     Long { kind: Long },
 }
 
-/// A running actor. Its process ends when this is dropped.
-#[derive(Debug)]
-pub struct Actor {
-    process: Owned,
-    pub window: Window,
-}
-
 #[derive(Debug, Serialize, Deserialize)]
 struct Ready {
     window: Window,
 }
 
-impl Actor {
-    /// Starts an actor, and returns when it is ready.
-    pub fn start(display: &str, role: Role) -> Result<Actor> {
-        const GRACE: Duration = Duration::from_millis(500);
-        let mut command = Command::new(program::own("xqos-bench")?);
-        command.args(["act", &serde_json::to_string(&role)?]).env("DISPLAY", display);
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut process = Owned::start(&mut command, GRACE)?;
-        let said = process.pipes().stdout.take().ok_or_else(|| anyhow!("an actor has no output"))?;
-        let mut line = String::new();
-        BufReader::new(said).read_line(&mut line)?;
-        if line.is_empty() {
-            bail!("{}", process.complaint());
-        }
-        Ok(Actor { process, window: serde_json::from_str::<Ready>(&line)?.window })
-    }
-
-    pub fn pid(&self) -> u32 {
-        self.process.pid()
-    }
-
-    pub fn see_running(&mut self, name: &str) -> Result<()> {
-        self.process.see_running(name)
-    }
+/// Starts an actor, and returns when it is ready. The actor ends when the result is dropped.
+pub(crate) fn start(display: &str, role: Role) -> Result<ProgramWindow> {
+    const GRACE: Duration = Duration::from_millis(500);
+    let mut command = Command::new(program::own("xqos-bench")?);
+    command.args(["act", &serde_json::to_string(&role)?]).env("DISPLAY", display);
+    let (process, line) = Owned::start_until_line(&mut command, GRACE)?;
+    Ok(ProgramWindow { process, window: serde_json::from_str::<Ready>(&line)?.window })
 }
 
 /// Performs a role, for `xqos bench act`. The process gets SIGTERM when its parent ends.

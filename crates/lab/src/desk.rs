@@ -129,7 +129,7 @@ impl Desk {
     /// Fails if a program has ended, or if the toolkit's window was not resized.
     pub fn check(&mut self) -> Result<()> {
         self.programs.iter_mut().try_for_each(|(name, program)| program.see_running(name))?;
-        self.player.as_mut().map_or(Ok(()), |player| player.see_running("mpv"))?;
+        self.player.as_mut().map_or(Ok(()), |player| player.process.see_running("mpv"))?;
         self.toolkit.as_ref().map_or(Ok(()), Toolkit::check)
     }
 }

@@ -22,7 +22,7 @@ const GRACE: Duration = Duration::from_secs(1);
 /// A program with its own window. The program ends when this is dropped.
 #[derive(Debug)]
 pub struct ProgramWindow {
-    process: Owned,
+    pub process: Owned,
     pub window: Window,
 }
 
@@ -67,14 +67,6 @@ impl ProgramWindow {
         let root = connection.setup().roots[0].root;
         let corner = connection.translate_coordinates(self.window, root, 0, 0)?.reply()?;
         Ok((corner.dst_x, corner.dst_y))
-    }
-
-    pub fn pid(&self) -> u32 {
-        self.process.pid()
-    }
-
-    pub fn see_running(&mut self, name: &str) -> Result<()> {
-        self.process.see_running(name)
     }
 }
 

@@ -9,7 +9,7 @@
 use super::case::Case;
 use super::data::{Figures, named};
 use super::trace::events;
-use crate::actor::{Actor, Role};
+use crate::actor::{self, Role};
 use crate::canvas::Place;
 use crate::folder::Folder;
 use crate::input::{Input, ProgramWindow};
@@ -103,8 +103,7 @@ struct Scene {
     watch: RustConnection,
     from: (i16, i16),
     turn: i32,
-    actors: Vec<Actor>,
-    shown: Vec<ProgramWindow>,
+    programs: Vec<ProgramWindow>,
     // Drop order: twm ends after the windows that it manages, and before its folder is removed.
     manager: Owned,
     _folder: Folder,
@@ -120,21 +119,17 @@ impl Scene {
         let mut command = Command::new("twm");
         command.args(["-display", display, "-f"]).arg(folder.path("twmrc"));
         let manager = Owned::start_silent(&mut command, GRACE)?;
-        let (mut actors, mut shown) = (Vec::new(), Vec::new());
         let beneath = match case.command.split_first() {
-            None => {
-                actors.push(Actor::start(display, Role::Answerer { work_us: WORK_US, place: PLACE })?);
-                actors[0].pid()
-            }
+            None => actor::start(display, Role::Answerer { work_us: WORK_US, place: PLACE })?,
             Some((program, arguments)) => {
                 let mut command = Command::new(program);
                 command.args(arguments);
-                shown.push(ProgramWindow::start(server, command, program)?);
-                shown[0].put(server, PLACE)?;
-                shown[0].pid()
+                let shown = ProgramWindow::start(server, command, program)?;
+                shown.put(server, PLACE)?;
+                shown
             }
         };
-        let echo = Actor::start(display, Role::Answerer { work_us: 0, place: ECHO_PLACE })?;
+        let echo = actor::start(display, Role::Answerer { work_us: 0, place: ECHO_PLACE })?;
         let mut clock = Command::new("xclock");
         clock.args(["-geometry", CLOCK]);
         let clock = ProgramWindow::start(server, clock, "xclock")?;
@@ -146,10 +141,9 @@ impl Scene {
         input.type_into(echo.window)?;
         let from = (corner.0 + HANDLE.0, corner.1 + HANDLE.1);
         input.press(from, 1)?;
-        let pids = [beneath, echo.pid()];
-        actors.push(echo);
-        shown.push(clock);
-        Ok(Scene { input, watch, from, turn: 0, actors, shown, manager, _folder: folder, pids })
+        let pids = [beneath.process.pid(), echo.process.pid()];
+        let programs = vec![beneath, echo, clock];
+        Ok(Scene { input, watch, from, turn: 0, programs, manager, _folder: folder, pids })
     }
 
     /// Drags and types for this time. Returns the times at which keys were pressed.
@@ -188,8 +182,7 @@ impl Scene {
     /// Releases the window and waits for the last answers.
     fn rest(&mut self) -> Result<()> {
         self.manager.see_running("twm")?;
-        self.actors.iter_mut().try_for_each(|actor| actor.see_running("a program of ours"))?;
-        self.shown.iter_mut().try_for_each(|shown| shown.see_running("a program of the drag"))?;
+        self.programs.iter_mut().try_for_each(|shown| shown.process.see_running("a program of the drag"))?;
         self.input.release(1)?;
         sleep(CALM);
         Ok(())

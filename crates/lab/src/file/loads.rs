@@ -2,7 +2,7 @@
 //! The clients that keep a server busy, started with the settings of a case.
 
 use super::case::{Kind, LoadOf};
-use crate::actor::{Actor, Role};
+use crate::actor::{self, Role};
 use crate::flood::{Drawing, Flood};
 use crate::load::{Load, Perf};
 use crate::periodic::{Habit, Periodic};
@@ -46,7 +46,6 @@ pub(super) struct Running {
 enum Clients {
     Perf(Load),
     Flood(Box<Flood>),
-    Actors(Vec<Actor>),
     Silent { _open: Vec<RustConnection> },
     Programs(Vec<Owned>),
 }
@@ -87,8 +86,8 @@ impl Calibrated {
                 Clients::Flood(Box::new(Flood::start(server, drawing, load.clients)?))
             }
             Kind::Requests(kind) => {
-                let start = |_| Actor::start(display, Role::Long { kind: *kind });
-                Clients::Actors((0..load.clients).map(start).collect::<Result<_>>()?)
+                let start = |_| Ok(actor::start(display, Role::Long { kind: *kind })?.process);
+                Clients::Programs((0..load.clients).map(start).collect::<Result<_>>()?)
             }
             Kind::Silent => {
                 let open = (0..load.clients).map(|_| draw_once(server)).collect::<Result<_>>()?;
@@ -115,7 +114,6 @@ impl Running {
         let pids: Vec<u32> = match &self.clients {
             Clients::Perf(load) => load.pids(),
             Clients::Programs(programs) => programs.iter().map(Owned::pid).collect(),
-            Clients::Actors(actors) => actors.iter().map(Actor::pid).collect(),
             _ => Vec::new(),
         };
         let bases: Vec<u32> =
@@ -207,7 +205,6 @@ impl Running {
         match &mut self.clients {
             Clients::Perf(load) => load.see_running(),
             Clients::Programs(programs) => programs.iter_mut().try_for_each(|program| program.see_running(&self.name)),
-            Clients::Actors(actors) => actors.iter_mut().try_for_each(|actor| actor.see_running(&self.name)),
             Clients::Flood(flood) if !flood.is_running() => bail!("a client of {} has ended", self.name),
             _ => Ok(()),
         }
