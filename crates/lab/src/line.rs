@@ -38,26 +38,12 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// Measurements of each motion. Values with the same index belong together.
 #[derive(Clone, Debug, Default)]
 pub struct Echoes {
-    pub receipt_ns: Vec<u64>,
-    pub echo_ns: Vec<u64>,
+    pub receipt_ms: Vec<f64>,
+    pub echo_ms: Vec<f64>,
     /// From the server's timestamps.
-    pub echo_server_ms: Vec<u32>,
+    pub echo_server_ms: Vec<f64>,
     /// Number of motions submitted.
     pub moved: u64,
-}
-
-impl Echoes {
-    pub fn receipt_ms(&self) -> Vec<f64> {
-        self.receipt_ns.iter().map(|&ns| ns as f64 / 1e6).collect()
-    }
-
-    pub fn echo_ms(&self) -> Vec<f64> {
-        self.echo_ns.iter().map(|&ns| ns as f64 / 1e6).collect()
-    }
-
-    pub fn echo_server_ms(&self) -> Vec<f64> {
-        self.echo_server_ms.iter().map(|&ms| f64::from(ms)).collect()
-    }
 }
 
 /// Moves the pointer `moves` times over the window of a line client. The client first makes the given reservation.
@@ -87,7 +73,7 @@ pub fn measure(server: &Server, reservation: Option<Reservation>, moves: u32) ->
         // Ignore errors: the mover may have stopped waiting.
         let _ = done.send(());
         let moved = mover.join().map_err(|_| anyhow::anyhow!("the thread that moves the pointer failed"))??;
-        Ok(seen.against(&moved))
+        Ok(echoes(&seen, &moved))
     })
 }
 
@@ -122,9 +108,6 @@ struct Motion {
     echoed: Option<(Instant, u32)>,
 }
 
-#[derive(Debug, Default)]
-struct Motions(Vec<Motion>);
-
 impl<'a> LineClient<'a> {
     fn new(control: &'a Control) -> Result<LineClient<'a>> {
         let connection = control.connection()?;
@@ -149,7 +132,7 @@ impl<'a> LineClient<'a> {
     }
 
     /// Draws until every motion has its echo, or a message ends the measurement.
-    fn follow(&self, moves: usize) -> Result<Motions> {
+    fn follow(&self, moves: usize) -> Result<Vec<Motion>> {
         let (mut motions, mut waiting, mut old) = (Vec::<Motion>::new(), VecDeque::new(), None);
         let mut echoed = 0;
         while echoed < moves {
@@ -171,7 +154,7 @@ impl<'a> LineClient<'a> {
                 _ => {}
             }
         }
-        Ok(Motions(motions))
+        Ok(motions)
     }
 
     fn draw(&self, old: Option<Segment>, motion: &MotionNotifyEvent) -> Result<Segment> {
@@ -184,17 +167,16 @@ impl<'a> LineClient<'a> {
     }
 }
 
-impl Motions {
-    fn against(&self, moved: &Moved) -> Echoes {
-        let mut echoes = Echoes { moved: moved.len() as u64, ..Echoes::default() };
-        for motion in &self.0 {
-            let (Some(&at), Some((echoed, echoed_ms))) = (moved.get(&motion.place), motion.echoed) else { continue };
-            echoes.receipt_ns.push(motion.received.saturating_duration_since(at).as_nanos() as u64);
-            echoes.echo_ns.push(echoed.saturating_duration_since(at).as_nanos() as u64);
-            echoes.echo_server_ms.push(echoed_ms.wrapping_sub(motion.moved_ms));
-        }
-        echoes
+fn echoes(motions: &[Motion], moved: &Moved) -> Echoes {
+    let ms = |from: Instant, to: Instant| to.saturating_duration_since(from).as_nanos() as f64 / 1e6;
+    let mut echoes = Echoes { moved: moved.len() as u64, ..Echoes::default() };
+    for motion in motions {
+        let (Some(&at), Some((echoed, echoed_ms))) = (moved.get(&motion.place), motion.echoed) else { continue };
+        echoes.receipt_ms.push(ms(at, motion.received));
+        echoes.echo_ms.push(ms(at, echoed));
+        echoes.echo_server_ms.push(echoed_ms.wrapping_sub(motion.moved_ms).into());
     }
+    echoes
 }
 
 #[cfg(test)]
@@ -214,9 +196,9 @@ mod tests {
         };
         let lost = Motion { echoed: None, ..motion(3, 21, 9, 22) };
         let stray = motion(7, 1, 1, 1);
-        let echoes = Motions(vec![motion(2, 12, u32::MAX, 15), stray, motion(1, 1, 0, 4), lost]).against(&moved);
-        assert_eq!((echoes.moved, echoes.receipt_ns.len()), (3, 2));
-        assert_eq!((echoes.receipt_ms(), echoes.echo_ms()), (vec![2.0, 1.0], vec![5.0, 4.0]));
-        assert_eq!(echoes.echo_server_ms(), [3.0, 2.0], "the server's clock wraps");
+        let echoes = echoes(&[motion(2, 12, u32::MAX, 15), stray, motion(1, 1, 0, 4), lost], &moved);
+        assert_eq!((echoes.moved, echoes.receipt_ms.len()), (3, 2));
+        assert_eq!((echoes.receipt_ms, echoes.echo_ms), (vec![2.0, 1.0], vec![5.0, 4.0]));
+        assert_eq!(echoes.echo_server_ms, [3.0, 2.0], "the server's clock wraps");
     }
 }

@@ -193,7 +193,7 @@ impl Stage<'_> {
         match self.client {
             Client::Line => {
                 let echoes = line::measure(self.server, reservation, count(150, 40))?;
-                Ok(Times { response: echoes.echo_ms(), ..Times::default() })
+                Ok(Times { response: echoes.echo_ms, ..Times::default() })
             }
             Client::Animation => {
                 let frames = animate(self.server, ANIMATION, reservation, count(120, 40) as usize)?;
