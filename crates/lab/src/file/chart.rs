@@ -23,52 +23,42 @@ fn chart(text: &ChartText, data: &Data, within: &Cell) -> Option<Chart> {
     let (x_label, y_label) = (text.x_label.clone(), text.y_label.clone());
     match text.kind.as_str() {
         "ranges" => {
-            let groups: Vec<Group> = of(text, data, &text.groups, within)
-                .into_iter()
-                .map(|within| Group {
-                    name: titled(&braced(&text.groups), &within, data),
-                    ranges: ranges(text, data, &within),
-                })
-                .filter(|group| !group.ranges.is_empty())
-                .collect();
+            let group = |within: Cell| Group {
+                name: title_of(&text.groups, &within, data),
+                ranges: ranges(text, data, &within),
+            };
+            let groups = measured(data, &text.groups, &text.only, within).into_iter().map(group);
+            let groups: Vec<Group> = groups.filter(|group| !group.ranges.is_empty()).collect();
             (!groups.is_empty()).then_some(Chart::Ranges(Ranges { title, x_label, groups }))
         }
         "lines" => {
-            let lines = cases(text, data, within).into_iter().map(|(case, cell)| {
-                Line::new(
-                    &case,
-                    titled(&braced(std::slice::from_ref(&text.of)), &cell, data),
-                    points(text, data, &cell),
-                )
-            });
-            let paper = text.paper.iter().flat_map(|paper| {
+            let mut drawn = lines(text, data, within);
+            if let Some(paper) = &text.paper {
+                let of_paper = |line: Line| Line { case: "paper".to_owned(), name: line.name + ", paper", ..line };
                 let text = ChartText { y: paper.clone(), ..text.clone() };
-                let of =
-                    |cell: &Cell| format!("{}, paper", titled(&braced(std::slice::from_ref(&text.of)), cell, data));
-                let cells = cases(&text, data, within);
-                cells
-                    .iter()
-                    .map(|(_, cell)| Line::new("paper", of(cell), points(&text, data, cell)))
-                    .collect::<Vec<_>>()
-            });
-            let lines: Vec<Line> = lines.chain(paper).filter(|line| !line.points.is_empty()).collect();
-            let lines = Lines {
-                log_x: text.log.contains('x'),
-                log_y: text.log.contains('y'),
-                ..Lines::new(title, &x_label, &y_label, lines)
-            };
-            (!lines.lines.is_empty()).then_some(Chart::Lines(lines))
+                drawn.extend(lines(&text, data, within).into_iter().map(of_paper));
+            }
+            let (log_x, log_y) = (text.log.contains('x'), text.log.contains('y'));
+            (!drawn.is_empty()).then_some(Chart::Lines(Lines { title, x_label, y_label, log_y, log_x, lines: drawn }))
         }
         "lanes" => lanes(text, data, within, title).map(Chart::Lanes),
         _ => {
-            let panels = cases(text, data, within).into_iter().map(|(case, cell)| {
-                let name = titled(&braced(std::slice::from_ref(&text.of)), &cell, data);
-                Panel { case, name, points: points(text, data, &cell) }
-            });
-            let panels: Vec<Panel> = panels.filter(|panel| !panel.points.is_empty()).collect();
+            let panel = |Line { case, name, points, .. }| Panel { case, name, points };
+            let panels: Vec<Panel> = lines(text, data, within).into_iter().map(panel).collect();
             (!panels.is_empty()).then_some(Chart::Scatter(Scatter { title, x_label, y_label, panels }))
         }
     }
+}
+
+/// The points of each case that has some.
+fn lines(text: &ChartText, data: &Data, within: &Cell) -> Vec<Line> {
+    let line = |(case, cell): (String, Cell)| Line {
+        case,
+        name: title_of(std::slice::from_ref(&text.of), &cell, data),
+        points: points(text, data, &cell),
+        ..Line::default()
+    };
+    cases(text, data, within).into_iter().map(line).filter(|line| !line.points.is_empty()).collect()
 }
 
 /// Slices of server time in the first turn, with a lane for each client: the measured one and the load.
@@ -90,18 +80,16 @@ fn lanes(text: &ChartText, data: &Data, within: &Cell, title: String) -> Option<
     Some(Lanes { title, x_label: text.x_label.clone(), length, lanes })
 }
 
-fn of(text: &ChartText, data: &Data, axes: &[String], within: &Cell) -> Vec<Cell> {
-    measured(data, axes, &text.only, within)
-}
-
 /// Each value of the chart's axis `of`, with the cell of that value.
 fn cases(text: &ChartText, data: &Data, within: &Cell) -> Vec<(String, Cell)> {
-    let of = of(text, data, std::slice::from_ref(&text.of), within);
+    let of = measured(data, std::slice::from_ref(&text.of), &text.only, within);
     of.into_iter().filter_map(|cell| Some((cell.get(&text.of)?.clone(), cell))).collect()
 }
 
-fn braced(axes: &[String]) -> String {
-    axes.iter().map(|axis| format!("{{{axis}}}")).collect::<Vec<_>>().join(", ")
+/// The titles of the cell's values of these axes.
+fn title_of(axes: &[String], cell: &Cell, data: &Data) -> String {
+    let braced: Vec<String> = axes.iter().map(|axis| format!("{{{axis}}}")).collect();
+    titled(&braced.join(", "), cell, data)
 }
 
 /// For each case, the medians over the turns.
@@ -135,7 +123,8 @@ fn points(text: &ChartText, data: &Data, cell: &Cell) -> Vec<[f64; 2]> {
             let y = spread(&y, &data.at(&cell));
             (y.count > 0).then_some([x, y.median])
         };
-        return of(text, data, std::slice::from_ref(&axis.name), cell).into_iter().filter_map(point).collect();
+        let cells = measured(data, std::slice::from_ref(&axis.name), &text.only, cell);
+        return cells.into_iter().filter_map(point).collect();
     }
     let whole = text.kind == "scatter";
     let mut points = Vec::new();

@@ -19,21 +19,6 @@ const MAX_MARKS: usize = 60;
 /// A chart is fewer pixels wide and high than this, from 0 to its maximum.
 const PIXELS: f64 = 1000.0;
 
-impl Lines {
-    /// Creates lines on linear axes.
-    pub fn new(title: impl Into<String>, x_label: &str, y_label: &str, lines: impl IntoIterator<Item = Line>) -> Lines {
-        let (x_label, y_label, lines) = (x_label.to_owned(), y_label.to_owned(), lines.into_iter().collect());
-        Lines { title: title.into(), x_label, y_label, lines, log_y: false, log_x: false }
-    }
-}
-
-impl Line {
-    pub fn new(case: &str, name: impl Into<String>, points: impl IntoIterator<Item = [f64; 2]>) -> Line {
-        let points = points.into_iter().collect();
-        Line { case: case.to_owned(), name: name.into(), points, ..Line::default() }
-    }
-}
-
 impl Chart {
     /// Rounds the points of scatters and of lines without marks to four significant digits, finer than a pixel. In such
     /// lines, points on a straight piece are removed.
