@@ -63,7 +63,7 @@ impl Kind {
 }
 
 /// The module to load into a server, and its settings.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Module {
     pub path: PathBuf,
     /// In each field, `None` stands for the module's own default.
@@ -76,13 +76,7 @@ pub struct Module {
 
 impl Module {
     pub fn new(path: impl Into<PathBuf>) -> Module {
-        Module {
-            path: path.into(),
-            policy: None,
-            slice_us: None,
-            max_utilization_ppm: None,
-            is_always_contended: false,
-        }
+        Module { path: path.into(), ..Module::default() }
     }
 }
 

@@ -19,7 +19,7 @@ const DRAWN_NS: u64 = 150_000_000;
 const CLOSED_NS: u64 = 20_000;
 
 /// Builds bursts from records.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Recorder {
     base: u32,
     /// Indices into `slices`.
@@ -44,20 +44,7 @@ pub(super) struct Recorder {
 impl Recorder {
     /// `base`: the client's resource base, which identifies it.
     pub fn new(base: u32) -> Recorder {
-        let (places, deadlines_ns, bursts, others) = (BTreeMap::new(), Vec::new(), Vec::new(), Vec::new());
-        Recorder {
-            base,
-            places,
-            slices: vec![Vec::new()],
-            deadlines_ns,
-            bursts,
-            burst: None,
-            others,
-            lost: 0,
-            turns: Vec::new(),
-            next_turn: 0,
-            worked_ns: None,
-        }
+        Recorder { base, slices: vec![Vec::new()], ..Recorder::default() }
     }
 
     /// Reads the records that the trace holds now.

@@ -291,7 +291,7 @@ fn server_of(definition: &Definition, text: &str, fill: &impl Fn(&str) -> String
     }
     let host = server.host.iter().map(|host| ("XQOS_HOST".into(), fill(host).into()));
     let own = server.environment.iter().map(|(name, value)| (name.into(), fill(value).into()));
-    let module = Module { max_utilization_ppm: server.reservable.map(|part| (part * 1e6) as u32), ..Module::new("") };
+    let module = Module { max_utilization_ppm: server.reservable.map(|part| (part * 1e6) as u32), ..Module::default() };
     let setup = Setup {
         module: server.xqos.then_some(module),
         max_clients: server.clients.unwrap_or(256),
