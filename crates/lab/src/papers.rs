@@ -40,10 +40,8 @@ struct Figure {
     source: String,
     what: String,
     /// How the figure is derived, if the paper does not state it.
-    #[serde(default)]
     derived: Option<String>,
     value: Number,
-    #[serde(default)]
     deviation: Option<Number>,
     unit: String,
 }

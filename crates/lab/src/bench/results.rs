@@ -46,7 +46,6 @@ pub(super) struct Stored {
     pub quick: bool,
     pub pairs: u32,
     pub machine: Machine,
-    #[serde(default)]
     pub disturbance: Option<Disturbance>,
     #[serde(flatten)]
     pub data: Data,
