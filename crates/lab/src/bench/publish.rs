@@ -4,7 +4,7 @@
 //! The code that renders complete results also makes the published ones, so both give the same report and the same
 //! comparison.
 
-use super::results::{Finding, Stored, read_some, write};
+use super::results::{Stored, read_some, write};
 use super::{Experiment, print};
 use crate::page;
 use anyhow::{Context, Result};
@@ -20,13 +20,9 @@ pub fn publish(known: &[Experiment], folder: &Path, out: &Path) -> Result<()> {
     for finding in found {
         Stored::from(finding).write(&data)?;
     }
-    let published = read_some(known, &data)?;
-    write_report(out, &published)?;
-    print(&format!("{}\n", out.join("report.html").display()))
-}
-
-fn write_report(out: &Path, found: &[Finding]) -> Result<()> {
-    write(&out.join("report.html"), &page::html(found)?)
+    let report = out.join("report.html");
+    write(&report, &page::html(&read_some(known, &data)?)?)?;
+    print(&format!("{}\n", report.display()))
 }
 
 #[cfg(test)]
