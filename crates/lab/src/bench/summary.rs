@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Conclusions from all experiments: a few lines of text and a table of all goals.
 
+use super::results::verdicts;
 use super::{Build, Finding};
 use crate::disturbance::Disturbance;
 use crate::machine::date;
@@ -14,12 +15,10 @@ const NAMED: usize = 2;
 /// results of other builds.
 pub(crate) fn conclusions(found: &[Finding]) -> Vec<String> {
     let build = Build::of(found);
-    let goals: Vec<(&Finding, &Verdict)> =
-        found.iter().flat_map(|finding| finding.study.verdicts.iter().map(move |verdict| (finding, verdict))).collect();
-    let mut missed: Vec<_> = goals.iter().filter_map(|(of, goal)| Some((goal.missed_by()?, *of, *goal))).collect();
+    let mut missed: Vec<_> = verdicts(found).filter_map(|(of, goal)| Some((goal.missed_by()?, of, goal))).collect();
     missed.sort_by(|one, other| other.0.total_cmp(&one.0));
-    let with_goal = goals.iter().filter(|(_, verdict)| verdict.is_met().is_some()).count();
-    let met = goals.iter().filter(|(_, verdict)| verdict.is_met() == Some(true)).count();
+    let with_goal = verdicts(found).filter(|(_, verdict)| verdict.is_met().is_some()).count();
+    let met = verdicts(found).filter(|(_, verdict)| verdict.is_met() == Some(true)).count();
     let few = match with_goal - met - missed.len() {
         0 => String::new(),
         few => format!(", {few} with too few samples"),
@@ -48,17 +47,14 @@ pub(crate) fn conclusions(found: &[Finding]) -> Vec<String> {
 /// All goals in one table.
 pub(super) fn text(found: &[Finding]) -> String {
     let build = Build::of(found);
-    let verdicts = found.iter().flat_map(|finding| {
-        finding.study.verdicts.iter().map(|verdict| {
-            let mut verdict = verdict.clone();
-            verdict.what = format!("{}: {}", build.label(finding), verdict.what);
-            verdict
-        })
-    });
-    let verdicts: Vec<_> = verdicts.filter(|verdict| verdict.is_met().is_some()).collect();
-    let met = verdicts.iter().filter(|verdict| verdict.is_met() == Some(true)).count();
-    let total = verdicts.len();
-    let table = render::verdicts(&verdicts);
+    let labelled = |(of, verdict): (&Finding, &Verdict)| {
+        let what = format!("{}: {}", build.label(of), verdict.what);
+        verdict.is_met().map(|_| Verdict { what, ..verdict.clone() })
+    };
+    let goals: Vec<Verdict> = verdicts(found).filter_map(labelled).collect();
+    let met = goals.iter().filter(|verdict| verdict.is_met() == Some(true)).count();
+    let total = goals.len();
+    let table = render::verdicts(&goals);
     format!("All goals\n\n{table}\n{met} of {total} goals are met\n{}\n", credibility(found))
 }
 

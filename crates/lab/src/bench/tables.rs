@@ -10,7 +10,7 @@
 //!
 //! A test compares all documents with the data, so no figure is copied manually.
 
-use super::results::{Finding, read_some, write};
+use super::results::{Finding, read_some, verdicts, write};
 use super::{Build, Experiment, print};
 use crate::papers;
 use crate::study::{Table, Verdict};
@@ -143,14 +143,13 @@ impl Shows<'_> {
 
     fn markdown(&self, found: &[Finding]) -> Result<String> {
         let build = Build::of(found);
-        let all = || found.iter().flat_map(|of| of.study.verdicts.iter().map(move |verdict| (of, verdict)));
         let labelled =
             |(of, verdict): (&Finding, &Verdict)| row(&format!("{}: {}", build.label(of), verdict.what), verdict);
         Ok(match self {
-            Shows::Headlines => verdicts(headlines(found)?),
-            Shows::Goals => verdicts(all().filter(|(_, one)| one.is_met().is_some()).map(labelled)),
-            Shows::Missed => verdicts(all().filter(|(_, one)| one.is_met() == Some(false)).map(labelled)),
-            Shows::Verdicts(name) => verdicts(named(found, name)?.study.verdicts.iter().map(|one| row(&one.what, one))),
+            Shows::Headlines => rows(headlines(found)?),
+            Shows::Goals => rows(verdicts(found).filter(|(_, one)| one.is_met().is_some()).map(labelled)),
+            Shows::Missed => rows(verdicts(found).filter(|(_, one)| one.is_met() == Some(false)).map(labelled)),
+            Shows::Verdicts(name) => rows(named(found, name)?.study.verdicts.iter().map(|one| row(&one.what, one))),
             Shows::Table(name, key) => {
                 let table = table_of(found, name, key)?;
                 lines(&table.head, &table.rows)
@@ -171,9 +170,8 @@ fn table_of<'a>(found: &'a [Finding], name: &str, key: &str) -> Result<&'a Table
 
 fn headlines(found: &[Finding]) -> Result<Vec<Vec<String>>> {
     let build = Build::of(found);
-    let all = || found.iter().flat_map(|of| of.study.verdicts.iter().map(move |verdict| (of, verdict)));
     let line = |(what, key): &(String, String)| {
-        let found = all().find(|(_, verdict)| verdict.key == *key);
+        let found = verdicts(found).find(|(_, verdict)| verdict.key == *key);
         let (of, one) = found.with_context(|| format!("the results have no verdict {key}"))?;
         let mark = build.mark(of).map_or(String::new(), |mark| format!(" ({mark})"));
         Ok(row(&format!("{what}{mark}"), one))
@@ -187,7 +185,7 @@ fn row(what: &str, verdict: &Verdict) -> Vec<String> {
     vec![what.to_owned(), verdict.value_text(), verdict.spread_text(), verdict.goal_text(), text]
 }
 
-fn verdicts(rows: impl IntoIterator<Item = Vec<String>>) -> String {
+fn rows(rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let head = ["", "measured", "from .. to", "goal", ""].map(str::to_owned);
     lines(&head, &rows.into_iter().collect::<Vec<_>>())
 }
