@@ -33,12 +33,12 @@ pub(crate) use tables::with_figures;
 
 pub use crate::file::Experiment;
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Result, anyhow};
 use progress::Progress;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::io::Write;
 use std::path::{Path, PathBuf};
+use xqos_cli::output;
 
 /// Trials of a full run.
 pub const USUAL_TRIALS: u32 = 6;
@@ -95,14 +95,9 @@ fn choose(known: &mut Vec<Experiment>, names: &[String]) -> Result<Vec<usize>> {
     Ok(chosen)
 }
 
-/// A closed pipe is not an error, because the results are also in the folder.
 fn print(text: &str) -> Result<()> {
     progress::clear_line();
-    let mut out = std::io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error).context("cannot write the results"),
-        _ => Ok(()),
-    }
+    output::print(text)
 }
 
 #[cfg(test)]

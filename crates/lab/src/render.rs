@@ -4,6 +4,7 @@
 use crate::machine::Machine;
 use crate::study::{Study, Table, Verdict};
 use std::fmt::Write;
+use xqos_cli::width;
 
 /// Renders a whole study.
 pub fn study(study: &Study) -> String {
@@ -65,20 +66,8 @@ pub fn is_numeric(table: &Table, column: usize) -> bool {
 }
 
 fn wrap(paragraph: &str) -> String {
-    const WIDTH: usize = 100;
-    let mut lines = vec![String::new()];
-    for word in paragraph.split_whitespace() {
-        let last = lines.last_mut().expect("there is always one");
-        if last.is_empty() {
-            last.push_str(word);
-        } else if last.chars().count() + 1 + word.chars().count() <= WIDTH {
-            last.push(' ');
-            last.push_str(word);
-        } else {
-            lines.push(word.to_owned());
-        }
-    }
-    lines.join("\n")
+    let words: Vec<&str> = paragraph.split_whitespace().collect();
+    width::wrapped(&words.join(" "), 100).join("\n")
 }
 
 #[cfg(test)]
