@@ -12,7 +12,7 @@
 
 use crate::folder::Folder;
 use crate::light::Reservation;
-use crate::process::{self, Owned};
+use crate::process::Owned;
 use anyhow::{Context, Result, anyhow, bail};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -25,6 +25,7 @@ use xqos_abi::ring::{Next, Reader};
 use xqos_abi::trace::{Entry, Event, Level};
 use xqos_client::Control;
 use xqos_core::{ClientId, Fact, Service};
+use xqos_sys::{Processes, Procfs};
 
 const FRAMES_PER_SECOND: u32 = 25;
 /// Place of the film on the screen of [`crate::tiles`], next to the windows of the load.
@@ -183,8 +184,9 @@ impl Playing {
 
     /// True for mpv itself, which may be a child of a launcher. The launcher is itself a client.
     fn is_of_mpv(&self, pid: u32) -> bool {
-        let own = self.process.pid();
-        process::name(pid).is_some_and(|name| name == "mpv") && (pid == own || process::parent(pid) == Some(own))
+        let (own, pid) = (self.process.pid() as i32, pid as i32);
+        let is_child = || Procfs.look(pid).is_some_and(|process| process.parent == own);
+        xqos_sys::program(pid) == "mpv" && (pid == own || is_child())
     }
 
     fn take(&mut self, event: Event) {

@@ -13,7 +13,6 @@ use std::io::{self, BufRead, BufReader};
 use std::os::unix::fs::FileExt;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
-use xqos_sys::{Processes, Procfs};
 
 /// A process that we started. It is ended when this is dropped.
 ///
@@ -239,16 +238,6 @@ pub fn memory(pid: u32) -> Result<Memory> {
 pub fn written(pid: u32) -> Result<u64> {
     let path = format!("/proc/{pid}/io");
     number(&fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?, "wchar:")
-}
-
-/// The kernel's name for the process; `None` once the process is gone.
-pub fn name(pid: u32) -> Option<String> {
-    Some(fs::read_to_string(format!("/proc/{pid}/comm")).ok()?.trim().to_owned())
-}
-
-/// Current parent of a process, which reparenting may have changed; `None` once the process is gone.
-pub fn parent(pid: u32) -> Option<u32> {
-    Procfs.look(pid as i32).map(|process| process.parent as u32)
 }
 
 /// Raises our limit of open files, which children inherit: with 2,048 clients, we and a server each need as many.
