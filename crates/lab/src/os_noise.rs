@@ -5,9 +5,9 @@
 //! A program that reads the clock in a loop sees these pauses. They occur while processors are busy, so responses under
 //! load include pauses with any scheduler, but responses of an idle server do not.
 
-use crate::processor::now_ns;
 use std::thread;
 use std::time::Duration;
+use xqos_sys::monotonic_ns;
 
 /// Shorter gaps are caused by the clock itself and by caches.
 const SHORTEST_NS: u64 = 20_000;
@@ -40,11 +40,11 @@ impl OsNoise {
 }
 
 fn watch(time: Duration) -> OsNoise {
-    let begin = now_ns();
+    let begin = monotonic_ns();
     let end = begin + time.as_nanos() as u64;
     let (mut last, mut pauses) = (begin, Vec::new());
     while last < end {
-        let now = now_ns();
+        let now = monotonic_ns();
         if now - last >= SHORTEST_NS {
             pauses.push(now - last);
         }

@@ -15,7 +15,6 @@
 use crate::canvas::Canvas;
 use crate::light::Reservation;
 use crate::process::SchedStat;
-use crate::processor::now_ns;
 use crate::server::Server;
 use crate::statistics::median;
 use anyhow::{Result, anyhow};
@@ -27,6 +26,7 @@ use x11rb::protocol::xproto::{
 };
 use x11rb::rust_connection::RustConnection;
 use x11rb::wrapper::ConnectionExt as _;
+use xqos_sys::monotonic_ns;
 
 /// Drawing and timing of a client.
 #[derive(Clone, Copy, Debug)]
@@ -166,7 +166,7 @@ impl<'a> Periodic<'a> {
             let mut asleep = delayed(&own);
             for frame in 0..count {
                 before(frame);
-                let (server_before, own_before, at_ns) = (delayed(&server), delayed(&own), now_ns());
+                let (server_before, own_before, at_ns) = (delayed(&server), delayed(&own), monotonic_ns());
                 self.draw(frame)?;
                 if self.habit.waits {
                     drawn.push(self.drawn()?);
@@ -206,7 +206,7 @@ impl<'a> Periodic<'a> {
     fn drawn(&self) -> Result<(u64, u32)> {
         loop {
             if let Event::PropertyNotify(changed) = self.connection.wait_for_event()? {
-                return Ok((now_ns(), changed.time));
+                return Ok((monotonic_ns(), changed.time));
             }
         }
     }

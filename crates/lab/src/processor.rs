@@ -49,17 +49,8 @@ pub fn burn(work: Duration) {
     }
 }
 
-/// Time on the clock of the server's traces and of the kernel.
-pub fn now_ns() -> u64 {
-    clock(ClockId::Monotonic).as_nanos() as u64
-}
-
 fn used() -> Duration {
-    clock(ClockId::ThreadCPUTime)
-}
-
-fn clock(id: ClockId) -> Duration {
-    let time = clock_gettime(id);
+    let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 

@@ -14,7 +14,6 @@ use crate::boost;
 use crate::mpv::{Drawn, Playing};
 use crate::periodic::{Periodic, STREAM, Stretch};
 use crate::process::{Owned, SchedStat};
-use crate::processor::now_ns;
 use crate::program;
 use crate::server::Server;
 use anyhow::{Result, anyhow};
@@ -24,6 +23,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 use xqos_abi::ClientEntry;
 use xqos_client::Control;
+use xqos_sys::monotonic_ns;
 
 /// Suffixes of the parts into which samples are split.
 pub(super) const PARTS: [&str; 4] = ["before", "idle", "beside", "busy"];
@@ -55,20 +55,20 @@ impl Stay {
     ) -> Result<Stay> {
         let schedstat = server.schedstat();
         let delayed_ns = || schedstat.as_ref().and_then(SchedStat::read).map_or(0, |got| got.delayed_ns);
-        let (began_ns, delayed_before_ns) = (now_ns(), delayed_ns());
+        let (began_ns, delayed_before_ns) = (monotonic_ns(), delayed_ns());
         let mut loads = Vec::new();
         for load in case.loads.iter().filter(|_| case.before.is_some()) {
             let running = calibrated.start(load, server)?;
             running.set(load, &server.control()?)?;
             loads.push(running);
         }
-        let busy_ns = now_ns() + case.warm_up.as_nanos() as u64;
+        let busy_ns = monotonic_ns() + case.warm_up.as_nanos() as u64;
         until()?;
-        let (ended_ns, delayed_ns) = (now_ns(), delayed_ns() - delayed_before_ns);
+        let (ended_ns, delayed_ns) = (monotonic_ns(), delayed_ns() - delayed_before_ns);
         loads.iter_mut().try_for_each(Running::see_running)?;
         drop(loads);
         let delayed = delayed_ns as f64 / (ended_ns - began_ns) as f64;
-        Ok(Stay { began_ns, busy_ns, ended_ns, gone_ns: now_ns(), delayed })
+        Ok(Stay { began_ns, busy_ns, ended_ns, gone_ns: monotonic_ns(), delayed })
     }
 
     /// Splits samples into the parts of the trial. Each sample has a beginning, an end and a value.

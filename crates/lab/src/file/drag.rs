@@ -14,7 +14,7 @@ use crate::canvas::Place;
 use crate::folder::Folder;
 use crate::input::{Input, ProgramWindow};
 use crate::process::Owned;
-use crate::processor::{Pinned, SCENE, now_ns};
+use crate::processor::{Pinned, SCENE};
 use crate::server::Server;
 use anyhow::Result;
 use rustix::process::{Pid, setpriority_process};
@@ -28,6 +28,7 @@ use x11rb::protocol::xproto::{ChangeWindowAttributesAux, ConnectionExt, EventMas
 use x11rb::rust_connection::RustConnection;
 use xqos_abi::trace::{Entry, Event, Level};
 use xqos_core::{Fact, Service};
+use xqos_sys::monotonic_ns;
 
 /// Time that the editor in Shatrov's message needed for each redraw.
 const WORK_US: u32 = 25_000;
@@ -69,9 +70,9 @@ pub(super) fn drag(case: &Case, server: &Server, quick: bool) -> Result<Figures>
     scene.play(case.warm_up)?;
     scene.moves()?;
     let mut trace = control.start_trace(Level::Slices, CAPACITY)?;
-    let from_ns = now_ns();
+    let from_ns = monotonic_ns();
     let keys_ns = scene.play(case.time(quick))?;
-    let (to_ns, moves) = (now_ns(), scene.moves()?);
+    let (to_ns, moves) = (monotonic_ns(), scene.moves()?);
     scene.rest()?;
     let (events, lost) = events(&mut trace);
     control.stop_trace()?;
@@ -148,7 +149,7 @@ impl Scene {
 
     /// Drags and types for this time. Returns the times at which keys were pressed.
     fn play(&mut self, time: Duration) -> Result<Vec<u64>> {
-        let (mut motion_ns, mut key_ns, mut keys_ns) = (now_ns(), now_ns(), Vec::new());
+        let (mut motion_ns, mut key_ns, mut keys_ns) = (monotonic_ns(), monotonic_ns(), Vec::new());
         let end_ns = motion_ns + time.as_nanos() as u64;
         let key = self.input.keycode_of('x'.into())?;
         loop {
@@ -156,14 +157,14 @@ impl Scene {
             if next_ns >= end_ns {
                 return Ok(keys_ns);
             }
-            sleep(Duration::from_nanos(next_ns.saturating_sub(now_ns())));
+            sleep(Duration::from_nanos(next_ns.saturating_sub(monotonic_ns())));
             if next_ns == motion_ns {
                 motion_ns += MOTION.as_nanos() as u64;
                 self.turn += 1;
                 self.input.point(pulled_to(self.from, self.turn))?;
             } else {
                 key_ns += KEY.as_nanos() as u64;
-                keys_ns.push(now_ns());
+                keys_ns.push(monotonic_ns());
                 self.input.key(key)?;
             }
         }

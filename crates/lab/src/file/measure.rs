@@ -14,7 +14,6 @@ use crate::line;
 use crate::os_noise::OsNoise;
 use crate::periodic::{ENGINE, animate};
 use crate::process::Owned;
-use crate::processor::now_ns;
 use crate::program::{self as programs, Missing};
 use crate::server::Server;
 use crate::system_calls::cost_us;
@@ -26,6 +25,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 use x11rb::connection::Connection;
 use x11rb::protocol::sync::ConnectionExt as _;
+use xqos_sys::monotonic_ns;
 
 /// A kind of measuring client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -249,7 +249,7 @@ fn light(case: &Case, server: &Server, quick: bool) -> Result<Measurement> {
         samples.into_iter().map(|(name, all)| (name.to_owned(), all)).collect();
     let mut values = named([("missed", missed)]);
     if let Some((control, mut trace)) = trace {
-        let from_ns = now_ns().saturating_sub(from.elapsed().as_nanos() as u64);
+        let from_ns = monotonic_ns().saturating_sub(from.elapsed().as_nanos() as u64);
         let sent_ns = series.at_us.iter().map(|at_us| from_ns + at_us * 1000);
         let mut recorder = Recorder::of_turns(base, sent_ns.collect());
         recorder.read(&mut trace);
