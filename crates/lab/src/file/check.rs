@@ -78,7 +78,7 @@ pub(super) fn check(definition: &Definition, axes: &[AxisValues], cases: &[Case]
 
 /// Names of all samples and values that a trial of the case has.
 fn found(case: &Case, definition: &Definition) -> Vec<String> {
-    let mut found: Vec<String> = case.measure.finds().chain(ALWAYS.map(str::to_owned)).collect();
+    let mut found: Vec<String> = case.measure.finds().chain(ALWAYS.split(' ').map(str::to_owned)).collect();
     found.extend(["share", "work", "work_per_cpu"].map(str::to_owned));
     found.extend(case.loads.iter().flat_map(|load| OF_A_LOAD.map(|name| format!("{name}.{}", load.name))));
     if case.trace.is_some() {

@@ -63,75 +63,47 @@ const LONGEST_RUN: Duration = Duration::from_secs(900);
 const SCRIPT: (&str, &str) = ("start-over-link", include_str!("../../../../lab/start-over-link.sh"));
 
 impl Measure {
-    /// Each kind with its name in experiment files, its samples and its values.
-    const ALL: [(Measure, &'static str, &'static [&'static str], &'static [&'static str]); 14] = [
+    /// Each kind with its name in experiment files, and the names of its samples and values. `NAME_*` stands for the
+    /// samples `NAME` of each part of a trial ([`PARTS`]).
+    const ALL: [(Measure, &'static str, &'static str); 14] = [
         (
             Measure::Light,
             "light",
-            &[
-                "at",
-                "response",
-                "kernel",
-                "without_kernel",
-                "burst_served",
-                "burst_behind",
-                "burst_behind_work",
-                "burst_behind_work_sent",
-                "burst_neither",
-            ],
-            &["missed", "own_share", "lost"],
+            "at response kernel without_kernel burst_served burst_behind burst_behind_work burst_behind_work_sent \
+             burst_neither missed own_share lost",
         ),
-        (Measure::Line, "line", &["receipt", "echo", "echo_by_server"], &["unanswered"]),
-        (Measure::Frames, "frames", &["drawing", "interval", "spacing"], &[]),
-        (Measure::Film, "film", &["frame", "interval"], &["dropped", "lost", "delayed_beside", "reserved"]),
+        (Measure::Line, "line", "receipt echo echo_by_server unanswered"),
+        (Measure::Frames, "frames", "drawing interval spacing"),
+        (
+            Measure::Film,
+            "film",
+            "frame interval interval_* asking_* drawing_* behind_* dropped lost delayed_beside reserved",
+        ),
         (
             Measure::Wheel,
             "wheel",
-            &[
-                "activation",
-                "at",
-                "latency",
-                "burst",
-                "burst_spacing",
-                "burst_served",
-                "burst_behind",
-                "burst_neither",
-                "slices",
-            ],
-            &["delayed_beside", "reserved", "burst_late", "burst_depleted", "lost"],
+            "activation at latency period_* period_without_kernel_* latency_* latency_without_kernel_* burst \
+             burst_spacing burst_served burst_behind burst_neither slices delayed_beside reserved burst_late \
+             burst_depleted lost",
         ),
         (
             Measure::Stream,
             "stream",
-            &["activation", "at", "latency", "frame", "interval"],
-            &["delayed_beside", "reserved"],
+            "activation at latency frame interval interval_* latency_* delayed_beside reserved",
         ),
-        (Measure::Sync, "sync", &["released", "recognized"], &[]),
-        (Measure::Call, "call", &[], &["cost"]),
-        (Measure::Drag, "drag", &["redraw", "answer", "key"], &["moves", "redraws", "unanswered", "lost"]),
-        (Measure::Pauses, "pauses", &[], &["pause_part", "pause_longest", "pause_wait"]),
-        (Measure::OnScreen, "onscreen", &["shown", "echo"], &["frames", "player_frames", "compositor_cpu"]),
+        (Measure::Sync, "sync", "released recognized"),
+        (Measure::Call, "call", "cost"),
+        (Measure::Drag, "drag", "redraw answer key moves redraws unanswered lost"),
+        (Measure::Pauses, "pauses", "pause_part pause_longest pause_wait"),
+        (Measure::OnScreen, "onscreen", "shown echo frames player_frames compositor_cpu"),
         (
             Measure::Simulation,
             "simulation",
-            &["measured", "measured_interval", "simulated", "simulated_interval", "simulated_crowd"],
-            &[
-                "load",
-                "load_rest",
-                "client",
-                "client_own",
-                "measured_share",
-                "operations",
-                "simulated_share",
-                "simulated_requests",
-                "unfinished",
-                "starved",
-                "asked",
-                "admitted",
-            ],
+            "measured measured_interval simulated simulated_interval simulated_crowd load load_rest client client_own \
+             measured_share operations simulated_share simulated_requests unfinished starved asked admitted",
         ),
-        (Measure::Nothing, "nothing", &[], &[]),
-        (Measure::Command, "command", &["run"], &[]),
+        (Measure::Nothing, "nothing", ""),
+        (Measure::Command, "command", "run"),
     ];
 
     pub fn named(text: &str) -> Result<Measure, String> {
@@ -150,16 +122,11 @@ impl Measure {
 
     /// Names of all samples and values of the client.
     pub fn finds(self) -> impl Iterator<Item = String> {
-        let (.., samples, values) =
-            Measure::ALL.into_iter().find(|(measure, ..)| *measure == self).expect("all are there");
-        let cut: &[&str] = match self {
-            Measure::Film => &["interval", "asking", "drawing", "behind"],
-            Measure::Wheel => &["period", "period_without_kernel", "latency", "latency_without_kernel"],
-            Measure::Stream => &["interval", "latency"],
-            _ => &[],
-        };
-        let cut = cut.iter().flat_map(|name| PARTS.map(|part| format!("{name}_{part}")));
-        samples.iter().chain(values).map(|&name| name.to_owned()).chain(cut)
+        let (.., names) = Measure::ALL.into_iter().find(|(measure, ..)| *measure == self).expect("all are there");
+        names.split_whitespace().flat_map(|name| match name.strip_suffix('*') {
+            Some(name) => PARTS.map(|part| format!("{name}{part}")).to_vec(),
+            None => vec![name.to_owned()],
+        })
     }
 
     /// Measures in the calling thread.

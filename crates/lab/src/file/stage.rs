@@ -325,22 +325,8 @@ impl Count {
 }
 
 /// Values of every trial, independent of loads and measuring clients.
-pub(super) const ALWAYS: [&str; 14] = [
-    "cpu",
-    "watcher_cpu",
-    "delayed",
-    "switches",
-    "written",
-    "written_per_cpu",
-    "memory_rss",
-    "memory_pss",
-    "memory_private",
-    "memory_module",
-    "decisions",
-    "early_ends",
-    "steal",
-    "again",
-];
+pub(super) const ALWAYS: &str = "cpu watcher_cpu delayed switches written written_per_cpu memory_rss memory_pss \
+                                 memory_private memory_module decisions early_ends steal again";
 /// Values of each load, as `VALUE.LOAD`. `work` and `work_per_cpu` without a load cover all loads together.
 pub(super) const OF_A_LOAD: [&str; 8] =
     ["work", "work_per_cpu", "share", "reserved", "requests", "request", "longest", "depletions"];
