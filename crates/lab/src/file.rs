@@ -34,7 +34,6 @@ use format::Definition;
 use measure::Measure;
 use serde::{Deserialize, Serialize};
 use stage::Stage;
-use std::fmt;
 use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -73,8 +72,8 @@ struct Measured {
 }
 
 impl Mistake {
-    fn at(text: &str, what: String) -> Mistake {
-        Mistake { at: Place::Text(text.to_owned()), what }
+    fn at(text: &str, what: impl Into<String>) -> Mistake {
+        Mistake { at: Place::Text(text.to_owned()), what: what.into() }
     }
 
     /// `FILE:LINE: TEXT`.
@@ -85,12 +84,6 @@ impl Mistake {
             Place::Text(at) => text.find(&format!("\"{at}\"")).or_else(|| text.find(at.as_str())).map_or(1, line_of),
         };
         format!("{path}:{line}: {}", self.what)
-    }
-}
-
-impl fmt::Display for Mistake {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(&self.what)
     }
 }
 
@@ -114,10 +107,8 @@ impl Experiment {
         })?;
         let axes = data::axes(&definition);
         if let Some(empty) = axes.iter().find(|axis| axis.values.is_empty()) {
-            return Err(Mistake::at(
-                &format!("{} = []", empty.name),
-                format!("the axis '{}' has no values: write at least one", empty.name),
-            ));
+            let what = format!("the axis '{}' has no values: write at least one", empty.name);
+            return Err(Mistake::at(&format!("{} = []", empty.name), what));
         }
         let cells = case::cells(&axes.iter().collect::<Vec<_>>());
         let cells = cells.iter().filter(|cell| !case::is_left_out(&definition, cell));

@@ -243,26 +243,24 @@ pub(super) fn case(definition: &Definition, axes: &[AxisValues], cell: &Cell) ->
     if matches!(case.measure, Measure::Command | Measure::Call | Measure::Simulation) && case.command.is_empty() {
         let what = "measure = \"command\" needs command = [\"PROGRAM\", \"ARGUMENT\", ...], \"call\" command = [\"CALL\"], \
                     and \"simulation\" command = [\"SCENARIO\"]";
-        return Err(Mistake::at("command", what.to_owned()));
+        return Err(Mistake::at("command", what));
     }
     let comes_and_goes = matches!(case.measure, Measure::Film | Measure::Wheel | Measure::Stream);
     if (comes_and_goes || matches!(case.measure, Measure::Drag | Measure::Simulation)) && case.server.1.module.is_none()
     {
-        return Err(Mistake::at(
-            &server,
-            "film, wheel, stream, drag and simulation need xqos in the server: write server = \"xqos\"".into(),
-        ));
+        let what = "film, wheel, stream, drag and simulation need xqos in the server: write server = \"xqos\"";
+        return Err(Mistake::at(&server, what));
     }
     if !comes_and_goes && (case.before.is_some() || case.finds_reservation) {
         let at = if case.finds_reservation { "reserve = \"auto\"" } else { "before" };
-        return Err(Mistake::at(at, "before and reserve = \"auto\" are for measure = \"film\" and \"wheel\"".into()));
+        return Err(Mistake::at(at, "before and reserve = \"auto\" are for measure = \"film\" and \"wheel\""));
     }
     if case.nice.is_some() && (case.measure != Measure::Drag || definition.order.new_servers.as_deref() != Some("case"))
     {
-        return Err(Mistake::at("nice", "nice is for measure = \"drag\" with new_servers = \"case\"".into()));
+        return Err(Mistake::at("nice", "nice is for measure = \"drag\" with new_servers = \"case\""));
     }
     if case.priority.is_some() && case.measure != Measure::Light {
-        return Err(Mistake::at("priority", "priority is for measure = \"light\"".into()));
+        return Err(Mistake::at("priority", "priority is for measure = \"light\""));
     }
     Ok(case)
 }
@@ -328,10 +326,7 @@ fn load_of(text: &LoadText, clients: Option<usize>, fill: &impl Fn(&str) -> Stri
     let program: Vec<String> = text.command.iter().map(|word| fill(word)).collect();
     kinds.extend((!program.is_empty()).then_some(Ok(Kind::Program(program))));
     let [kind] = <[_; 1]>::try_from(kinds).map_err(|_| {
-        Mistake::at(
-            "load =",
-            "a load is one of x11perf, flood, long, silent, fill, command: write exactly one".to_owned(),
-        )
+        Mistake::at("load =", "a load is one of x11perf, flood, long, silent, fill, command: write exactly one")
     })?;
     let kind = kind?;
     let reserve =

@@ -53,10 +53,8 @@ pub(super) fn check(definition: &Definition, axes: &[AxisValues], cases: &[Case]
         check.expression(&verdict.value, &each, "each")?;
         check.one_of(verdict.by.as_deref(), &BY, "several cases become one value by")?;
         if verdict.by.is_some() == verdict.across.is_empty() {
-            return Err(Mistake::at(
-                &verdict.key,
-                "a verdict across axes needs both: across = [\"AXIS\"] and by = \"largest\"".to_owned(),
-            ));
+            let what = "a verdict across axes needs both: across = [\"AXIS\"] and by = \"largest\"";
+            return Err(Mistake::at(&verdict.key, what));
         }
     }
     for chart in &definition.chart {
@@ -137,16 +135,12 @@ impl Check<'_> {
         self.axes_of(&order.outside)?;
         order.without.iter().try_for_each(|without| self.only(without))?;
         if let Some(text) = order.new_servers.as_deref().filter(|&text| text != "case" && turns(text).is_none()) {
-            return Err(Mistake::at(
-                text,
-                format!("'{text}' is not allowed for new_servers: write turn, server, case, or \"12 turns\""),
-            ));
+            let what = format!("'{text}' is not allowed for new_servers: write turn, server, case, or \"12 turns\"");
+            return Err(Mistake::at(text, what));
         }
         if order.keep_loads && order.new_servers.as_deref() == Some("case") {
-            return Err(Mistake::at(
-                "keep_loads",
-                "loads cannot be kept with new servers in each case: write new_servers = \"turn\"".into(),
-            ));
+            let what = "loads cannot be kept with new servers in each case: write new_servers = \"turn\"";
+            return Err(Mistake::at("keep_loads", what));
         }
         Ok(())
     }
@@ -158,10 +152,8 @@ impl Check<'_> {
         for key in settings.filter_map(|setting| setting.published.as_ref()).flat_map(BTreeMap::values) {
             let figure = key.split('(').next().unwrap_or(key);
             if papers::value(figure).is_none() && papers::cell(figure, 0, 0).is_none() {
-                return Err(Mistake::at(
-                    key,
-                    format!("no file of lab/papers has a figure '{key}': write PAPER.FIGURE"),
-                ));
+                let what = format!("no file of lab/papers has a figure '{key}': write PAPER.FIGURE");
+                return Err(Mistake::at(key, what));
             }
         }
         Ok(())
