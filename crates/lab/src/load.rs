@@ -36,8 +36,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Duration of a run on an idle server; see above.
-const RUN: Duration = Duration::from_millis(100);
+/// Usual duration of a run on an idle server; see above.
+pub const RUN: Duration = Duration::from_millis(100);
 /// A run of this length consists mostly of work, not of the round trips before and after it.
 const ENOUGH: Duration = Duration::from_millis(8);
 /// More runs than any experiment needs.

@@ -11,7 +11,7 @@ use crate::composited::Managers;
 use crate::desk::Program;
 use crate::flood::Drawing;
 use crate::light::Reservation;
-use crate::load::Placement;
+use crate::load::{Placement, RUN};
 use crate::server::{self, Compositor, Module, Setup};
 use crate::tiles::SCREEN;
 use std::collections::BTreeMap;
@@ -342,7 +342,7 @@ fn load_of(text: &LoadText, clients: Option<usize>, fill: &impl Fn(&str) -> Stri
             None => whole(&fill(&text.clients)).map_err(at(&text.clients))? as usize,
         },
         placement: if text.side_by_side { Placement::SideBySide } else { Placement::Stacked },
-        run: text.run.as_ref().map(|run| time(run).map_err(at(run))).transpose()?.unwrap_or(Duration::from_millis(100)),
+        run: text.run.as_ref().map(|run| time(run).map_err(at(run))).transpose()?.unwrap_or(RUN),
         reserve: reserve(&text.reserve)?,
         weight: text.weight.map(|weight| (weight * 100.0).round() as u32),
         priority: text.priority,

@@ -4,7 +4,7 @@
 use super::case::{Kind, LoadOf};
 use crate::actor::{self, Role};
 use crate::flood::{Drawing, Flood};
-use crate::load::{Load, Perf};
+use crate::load::{Load, Perf, RUN};
 use crate::periodic::{Habit, Periodic};
 use crate::process::Owned;
 use crate::server::Server;
@@ -23,8 +23,6 @@ use xqos_client::Control;
 const PATIENCE: Duration = Duration::from_secs(20);
 /// Number of areas that each silent client clears before it becomes silent.
 const DRAWN: i16 = 100;
-/// Default duration of a run; see [`crate::load`].
-const USUAL_RUN: Duration = Duration::from_millis(100);
 
 /// Results of calibration on an idle server: the amount of work in each load.
 #[derive(Debug, Default)]
@@ -76,7 +74,7 @@ impl Calibrated {
         let clients = match &load.kind {
             Kind::Perf(test) => {
                 let perf = &self.perfs[test];
-                let shorter = USUAL_RUN.as_secs_f64() / load.run.as_secs_f64();
+                let shorter = RUN.as_secs_f64() / load.run.as_secs_f64();
                 let perf = Perf { reps: ((perf.reps as f64 / shorter).ceil() as u64).max(1), ..perf.clone() };
                 Clients::Perf(Load::start(display, &perf, load.clients, load.placement)?)
             }
