@@ -6,8 +6,6 @@ use crate::papers;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-pub(super) type Samples = [f64];
-
 /// Samples and values of a trial, by name.
 pub(super) type Figures = (BTreeMap<String, Vec<f64>>, BTreeMap<String, f64>);
 
@@ -137,7 +135,7 @@ impl<'a> At<'a> {
         trial.values.get(name).copied().or_else(|| of_samples().map(|samples| crate::statistics::mean(samples)))
     }
 
-    pub fn samples(&self, name: &str) -> Option<&'a Samples> {
+    pub fn samples(&self, name: &str) -> Option<&'a [f64]> {
         self.trial()?.samples.get(name).map(Vec::as_slice)
     }
 

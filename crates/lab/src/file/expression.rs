@@ -5,7 +5,7 @@
 //! another case of the same turn, so a ratio compares measurements that were made one after the other. An expression
 //! has no value if it needs a measurement that is missing.
 
-use super::data::{At, Samples};
+use super::data::At;
 use crate::statistics::{deviation, jain_index, mean, quantile};
 
 #[derive(Clone, Debug, PartialEq)]
@@ -103,7 +103,7 @@ impl Expression {
 }
 
 impl Statistic {
-    fn of(self, samples: &Samples) -> Option<f64> {
+    fn of(self, samples: &[f64]) -> Option<f64> {
         if samples.is_empty() && self != Statistic::Count {
             return None;
         }
