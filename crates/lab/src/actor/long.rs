@@ -12,6 +12,7 @@ use crate::canvas::Canvas;
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 use x11rb::connection::Connection;
+use x11rb::errors::ConnectionError;
 use x11rb::protocol::Event;
 use x11rb::protocol::present::{ConnectionExt as _, Option as Presenting};
 use x11rb::protocol::render::{
@@ -92,7 +93,8 @@ struct Client<'a> {
     size: (u16, u16),
 }
 
-type Send<'a> = Box<dyn Fn() -> Result<()> + 'a>;
+/// Sends the request.
+type Send<'a> = Box<dyn Fn() -> Result<(), ConnectionError> + 'a>;
 
 impl<'a> Client<'a> {
     fn new(connection: &'a RustConnection, screen: &'a Screen) -> Result<Client<'a>> {
@@ -108,66 +110,52 @@ impl<'a> Client<'a> {
         let (connection, Canvas { window, context }, (width, height)) = (self.connection, self.canvas, self.size);
         let (format, depth) = (ImageFormat::Z_PIXMAP, self.screen.root_depth);
         let bytes = usize::from(width) * usize::from(height) * 4;
-        let sent = |result: Result<(), x11rb::errors::ConnectionError>| result.map_err(Into::into);
         Ok(match kind {
             Long::Rectangles => {
                 let rectangle = |(x, y)| Rectangle { x, y, width: SIDE, height: SIDE };
                 let all: Vec<_> = self.places(RECTANGLES).map(rectangle).collect();
-                Box::new(move || sent(connection.poly_fill_rectangle(window, context, &all).map(drop)))
+                Box::new(move || connection.poly_fill_rectangle(window, context, &all).map(drop))
             }
             Long::Arcs => {
                 let arc = |(x, y)| Arc { x, y, width: SIDE, height: SIDE, angle1: 0, angle2: CIRCLE };
                 let all: Vec<_> = self.places(ARCS).map(arc).collect();
-                Box::new(move || sent(connection.poly_fill_arc(window, context, &all).map(drop)))
+                Box::new(move || connection.poly_fill_arc(window, context, &all).map(drop))
             }
             Long::PutImage => {
                 let data = vec![0x55; bytes];
-                let put = move || connection.put_image(format, window, context, width, height, 0, 0, 0, depth, &data);
-                Box::new(move || sent(put().map(drop)))
+                Box::new(move || {
+                    connection.put_image(format, window, context, width, height, 0, 0, 0, depth, &data).map(drop)
+                })
             }
             Long::ShmPutImage => {
                 let (shared, (w, h)) = (self.memory(bytes)?, self.size);
-                let put = move || {
-                    connection.shm_put_image(
-                        window,
-                        context,
-                        w,
-                        h,
-                        0,
-                        0,
-                        w,
-                        h,
-                        0,
-                        0,
-                        depth,
-                        format.into(),
-                        false,
-                        shared,
-                        0,
-                    )
-                };
-                Box::new(move || sent(put().map(drop)))
+                Box::new(move || {
+                    connection
+                        .shm_put_image(window, context, w, h, 0, 0, w, h, 0, 0, depth, format.into(), false, shared, 0)
+                        .map(drop)
+                })
             }
             Long::GetImage => {
                 let pixmap = self.pixmap(width, height)?;
-                Box::new(move || sent(connection.get_image(format, pixmap, 0, 0, width, height, !0).map(drop)))
+                Box::new(move || connection.get_image(format, pixmap, 0, 0, width, height, !0).map(drop))
             }
             Long::ShmGetImage => {
                 let (pixmap, shared) = (self.pixmap(width, height)?, self.memory(bytes)?);
-                let get = move || connection.shm_get_image(pixmap, 0, 0, width, height, !0, format.into(), shared, 0);
-                Box::new(move || sent(get().map(drop)))
+                Box::new(move || {
+                    connection.shm_get_image(pixmap, 0, 0, width, height, !0, format.into(), shared, 0).map(drop)
+                })
             }
             Long::CopyArea => {
                 let pixmap = self.pixmap(width, height)?;
-                let copy = move || connection.copy_area(pixmap, window, context, 0, 0, 0, 0, width, height);
-                Box::new(move || sent(copy().map(drop)))
+                Box::new(move || connection.copy_area(pixmap, window, context, 0, 0, 0, 0, width, height).map(drop))
             }
             Long::Present => {
                 let (pixmap, now) = (self.pixmap(width, height)?, Presenting::ASYNC | Presenting::COPY);
-                let present = move || {
-                    connection.present_pixmap(window, pixmap, 0, 0, 0, 0, 0, 0, 0_u32, 0_u32, now.into(), 0, 0, 0, &[])
-                };
-                Box::new(move || sent(present().map(drop)))
+                Box::new(move || {
+                    connection
+                        .present_pixmap(window, pixmap, 0, 0, 0, 0, 0, 0, 0_u32, 0_u32, now.into(), 0, 0, 0, &[])
+                        .map(drop)
+                })
             }
             Long::Scale => {
                 let format = self.format()?;
@@ -177,18 +165,18 @@ impl<'a> Client<'a> {
                 connection.render_set_picture_transform(small, smaller)?;
                 connection.render_set_picture_filter(small, b"bilinear", &[])?;
                 let picture = self.picture(window, format)?;
-                let scale = move || {
-                    connection.render_composite(PictOp::SRC, small, 0_u32, picture, 0, 0, 0, 0, 0, 0, width, height)
-                };
-                Box::new(move || sent(scale().map(drop)))
+                Box::new(move || {
+                    connection
+                        .render_composite(PictOp::SRC, small, 0_u32, picture, 0, 0, 0, 0, 0, 0, width, height)
+                        .map(drop)
+                })
             }
             Long::Trapezoids => {
                 let format = self.format()?;
                 let (ink, picture) =
                     (self.picture(self.pixmap(width, height)?, format)?, self.picture(window, format)?);
                 let all: Vec<Trapezoid> = self.places(TRAPEZOIDS).map(trapezoid).collect();
-                let draw = move || connection.render_trapezoids(PictOp::OVER, ink, picture, 0_u32, 0, 0, &all);
-                Box::new(move || sent(draw().map(drop)))
+                Box::new(move || connection.render_trapezoids(PictOp::OVER, ink, picture, 0_u32, 0, 0, &all).map(drop))
             }
         })
     }
