@@ -180,27 +180,24 @@ impl<'a> Parser<'a> {
     }
 
     fn sum(&mut self) -> Result<Expression, String> {
-        let mut sum = self.product()?;
-        loop {
-            let operation = match () {
-                () if self.takes('+') => Operation::Plus,
-                () if self.takes('-') => Operation::Minus,
-                () => return Ok(sum),
-            };
-            sum = Expression::Calculated(operation, Box::new(sum), Box::new(self.product()?));
-        }
+        self.chain([('+', Operation::Plus), ('-', Operation::Minus)], Parser::product)
     }
 
     fn product(&mut self) -> Result<Expression, String> {
-        let mut product = self.factor()?;
-        loop {
-            let operation = match () {
-                () if self.takes('*') => Operation::Times,
-                () if self.takes('/') => Operation::Over,
-                () => return Ok(product),
-            };
-            product = Expression::Calculated(operation, Box::new(product), Box::new(self.factor()?));
+        self.chain([('*', Operation::Times), ('/', Operation::Over)], Parser::factor)
+    }
+
+    /// Parses parts with these operators between them, from left to right.
+    fn chain(
+        &mut self,
+        operators: [(char, Operation); 2],
+        part: fn(&mut Self) -> Result<Expression, String>,
+    ) -> Result<Expression, String> {
+        let mut whole = part(self)?;
+        while let Some((_, operation)) = operators.into_iter().find(|(sign, _)| self.takes(*sign)) {
+            whole = Expression::Calculated(operation, Box::new(whole), Box::new(part(self)?));
         }
+        Ok(whole)
     }
 
     fn factor(&mut self) -> Result<Expression, String> {
