@@ -127,14 +127,9 @@ impl Typist {
         let limit = Instant::now() + PATIENCE;
         while self.eye.get_input_focus()?.reply()?.focus != self.terminal.window {
             ensure!(Instant::now() < limit, "the window manager does not give the keyboard focus to the terminal");
-            self.click()?;
+            self.input.click((self.at.0 + 40, self.at.1 + 40), 1)?;
+            std::thread::sleep(AFTER_CLICK);
         }
-        Ok(())
-    }
-
-    fn click(&self) -> Result<()> {
-        self.input.click((self.at.0 + 40, self.at.1 + 40), 1)?;
-        std::thread::sleep(AFTER_CLICK);
         Ok(())
     }
 
@@ -166,20 +161,16 @@ pub struct FrameCounter {
 }
 
 impl FrameCounter {
-    pub fn start(server: &Server) -> Result<FrameCounter> {
+    pub fn of_compositor(server: &Server) -> Result<FrameCounter> {
         let connection = server.connect()?;
         let root = connection.setup().roots[0].root;
         connection.composite_query_version(0, 4)?.reply()?;
         let overlay = connection.composite_get_overlay_window(root)?.reply()?.overlay_win;
-        FrameCounter::on(connection, &[overlay, root])
+        FrameCounter::of(connection, &[overlay, root])
     }
 
     /// Counts the frames that a program draws into one of these windows.
-    pub fn of(server: &Server, windows: &[Window]) -> Result<FrameCounter> {
-        FrameCounter::on(server.connect()?, windows)
-    }
-
-    fn on(connection: RustConnection, windows: &[Window]) -> Result<FrameCounter> {
+    pub fn of(connection: RustConnection, windows: &[Window]) -> Result<FrameCounter> {
         connection.damage_query_version(1, 1)?.reply()?;
         for &window in windows {
             let id = connection.generate_id()?;

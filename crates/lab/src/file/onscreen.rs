@@ -50,10 +50,10 @@ impl OnScreen {
         let desk = Desk::start(server, &desktop.programs)?;
         let mut frames = Vec::new();
         if let Some(player) = desk.player() {
-            frames.push(("player_frames", FrameCounter::of(server, &[player])?));
+            frames.push(("player_frames", FrameCounter::of(server.connect()?, &[player])?));
         }
         if managers.as_ref().and_then(Composited::compositor_pid).is_some() {
-            frames.push(("frames", FrameCounter::start(server)?));
+            frames.push(("frames", FrameCounter::of_compositor(server)?));
         }
         Ok(OnScreen { painter, typist, frames, desk, managers, _viewer: viewer })
     }
