@@ -17,7 +17,6 @@ use crate::process::{Owned, SchedStat};
 use crate::program;
 use crate::server::Server;
 use anyhow::{Result, anyhow};
-use std::collections::BTreeMap;
 use std::process::Command;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
@@ -117,9 +116,9 @@ pub(super) fn film(case: &Case, server: &Server, calibrated: &mut Calibrated, qu
     let each = |value: fn(&Drawn) -> u64| {
         frames.iter().map(move |frame| (frame.drawn_ns, frame.drawn_ns, value(frame) as f64 / 1e6))
     };
-    let mut samples = BTreeMap::from([
-        ("frame".to_owned(), (1..frames.len()).map(|frame| frame as f64).collect()),
-        ("interval".to_owned(), apart(|frame| frame.drawn_ns).map(|(.., ms)| ms).collect()),
+    let mut samples = named([
+        ("frame", (1..frames.len()).map(|frame| frame as f64).collect()),
+        ("interval", apart(|frame| frame.drawn_ns).map(|(.., ms)| ms).collect()),
     ]);
     samples.extend(stay.cut("interval", apart(|frame| frame.drawn_ns).skip(FIRST - 1)));
     samples.extend(stay.cut("asking", apart(|frame| frame.asked_ns).skip(FIRST - 1)));
@@ -166,10 +165,10 @@ pub(super) fn wheel(case: &Case, server: &Server, calibrated: &mut Calibrated, q
     let whole = |(from, to, _): Stretch| (from, to, (to - from) as f64 / 1e6);
     let without = |(from, to, kernel): Stretch| (from, to, (to - from).saturating_sub(kernel) as f64 / 1e6);
     let first_ns = frames.at_ns.first().copied().unwrap_or_default();
-    let mut samples = BTreeMap::from([
-        ("activation".to_owned(), (0..frames.at_ns.len()).map(|activation| activation as f64).collect()),
-        ("at".to_owned(), frames.at_ns.iter().map(|at| (at - first_ns) as f64 / 1e9).collect()),
-        ("latency".to_owned(), frames.latency_ms()),
+    let mut samples = named([
+        ("activation", (0..frames.at_ns.len()).map(|activation| activation as f64).collect()),
+        ("at", frames.at_ns.iter().map(|at| (at - first_ns) as f64 / 1e9).collect()),
+        ("latency", frames.latency_ms()),
     ]);
     if is_stream {
         let intervals = frames.interval_ms();

@@ -117,18 +117,18 @@ impl Recorder {
         let told = self.deadlines_ns.iter().filter(|(at_ns, _)| is_drawn(at_ns));
         let mut deadlines: Vec<u64> = told.map(|&(_, deadline_ns)| deadline_ns).collect();
         deadlines.dedup();
-        let samples = [
-            ("burst".to_owned(), ms(Burst::delay_ns)),
-            ("burst_spacing".to_owned(), spacing.collect()),
-            ("burst_served".to_owned(), ms(|burst| burst.served_ns)),
-            ("burst_behind".to_owned(), ms(|burst| burst.behind_ns)),
-            ("burst_neither".to_owned(), ms(Burst::neither_ns)),
-            ("burst_behind_work".to_owned(), ms(|burst| burst.behind_work_ns)),
-            ("burst_behind_work_sent".to_owned(), ms(|burst| burst.behind_work_sent_ns)),
-            ("slices.arrivals".to_owned(), each(|burst| burst.arrived_ns).filter(is_drawn).map(place).collect()),
-            ("slices.ends".to_owned(), each(|burst| burst.done_ns).filter(is_drawn).map(place).collect()),
-            ("slices.deadlines".to_owned(), deadlines.into_iter().filter(is_drawn).map(place).collect()),
-        ];
+        let mut samples = named([
+            ("burst", ms(Burst::delay_ns)),
+            ("burst_spacing", spacing.collect()),
+            ("burst_served", ms(|burst| burst.served_ns)),
+            ("burst_behind", ms(|burst| burst.behind_ns)),
+            ("burst_neither", ms(Burst::neither_ns)),
+            ("burst_behind_work", ms(|burst| burst.behind_work_ns)),
+            ("burst_behind_work_sent", ms(|burst| burst.behind_work_sent_ns)),
+            ("slices.arrivals", each(|burst| burst.arrived_ns).filter(is_drawn).map(place).collect()),
+            ("slices.ends", each(|burst| burst.done_ns).filter(is_drawn).map(place).collect()),
+            ("slices.deadlines", deadlines.into_iter().filter(is_drawn).map(place).collect()),
+        ]);
         let drawn = |slices: &Vec<Slice>| {
             let is_drawn = |slice: &&Slice| slice.end_ns > from_ns && slice.begin_ns < from_ns + DRAWN_NS;
             let mut closed: Vec<Slice> = Vec::new();
@@ -147,7 +147,8 @@ impl Recorder {
             let is_late = |burst: &Burst| burst.deadline_ns.is_some_and(|deadline| burst.done_ns > deadline);
             values.extend(named([("burst_late", count(is_late)), ("burst_depleted", count(|burst| burst.depleted))]));
         }
-        (samples.into_iter().chain(lanes).collect(), values)
+        samples.extend(lanes);
+        (samples, values)
     }
 
     fn identify(&mut self, client: ClientId, pid: u32, base: u32) {

@@ -9,8 +9,9 @@ use std::collections::BTreeMap;
 /// Samples and values of a trial, by name.
 pub(super) type Figures = (BTreeMap<String, Vec<f64>>, BTreeMap<String, f64>);
 
-pub(super) fn named<const N: usize>(values: [(&str, f64); N]) -> BTreeMap<String, f64> {
-    values.map(|(name, value)| (name.to_owned(), value)).into()
+/// Samples or values with owned names.
+pub(super) fn named<T>(all: impl IntoIterator<Item = (&'static str, T)>) -> BTreeMap<String, T> {
+    all.into_iter().map(|(name, one)| (name.to_owned(), one)).collect()
 }
 
 /// The name of each axis and of one of its values.

@@ -93,7 +93,7 @@ pub(super) fn drag(case: &Case, server: &Server, quick: bool) -> Result<Figures>
         ("answer", answers),
         ("key", keys_ns.iter().filter_map(echo).collect()),
     ];
-    Ok((samples.map(|(name, all)| (name.to_owned(), all)).into(), named(values)))
+    Ok((named(samples), named(values)))
 }
 
 /// All programs of the scene. They end when this is dropped.

@@ -138,9 +138,9 @@ impl Measure {
         quick: bool,
     ) -> Result<Measurement> {
         let began = Instant::now();
-        let found = |samples: Vec<(&str, Vec<f64>)>, values: Vec<(&str, f64)>| Measurement {
-            samples: samples.into_iter().map(|(name, all)| (name.to_owned(), all)).collect(),
-            values: values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+        let found = |samples: Vec<(&'static str, Vec<f64>)>, values: Vec<(&'static str, f64)>| Measurement {
+            samples: named(samples),
+            values: named(values),
             from: began,
             to: Instant::now(),
         };
@@ -172,10 +172,7 @@ impl Measure {
                 let OsNoise { part, longest_ms, mean_wait_ms } = OsNoise::measure(case.time(quick));
                 found(vec![], vec![("pause_part", part), ("pause_longest", longest_ms), ("pause_wait", mean_wait_ms)])
             }
-            Measure::OnScreen => {
-                let (samples, values) = screen.context("the screen is not observed")?.look(server, case.time(quick))?;
-                found(samples, values)
-            }
+            Measure::OnScreen => with(screen.context("the screen is not observed")?.look(server, case.time(quick))?),
             Measure::Simulation => with(simulation::measure(case, server, quick)?),
             Measure::Nothing => {
                 std::thread::sleep(case.whole_periods(quick));
@@ -211,10 +208,7 @@ fn light(case: &Case, server: &Server, quick: bool) -> Result<Measurement> {
     };
     let trace = case.trace.map(start).transpose()?;
     let Measured { series, from, to } = light.measure_with(connection, server, case.time(quick))?;
-    let (samples, missed) = of_light(&series);
-    let mut samples: BTreeMap<String, Vec<f64>> =
-        samples.into_iter().map(|(name, all)| (name.to_owned(), all)).collect();
-    let mut values = named([("missed", missed)]);
+    let (mut samples, mut values) = of_light(&series);
     if let Some((control, mut trace)) = trace {
         let from_ns = monotonic_ns().saturating_sub(from.elapsed().as_nanos() as u64);
         let sent_ns = series.at_us.iter().map(|at_us| from_ns + at_us * 1000);
@@ -230,17 +224,17 @@ fn light(case: &Case, server: &Server, quick: bool) -> Result<Measurement> {
     Ok(Measurement { samples, values, from, to })
 }
 
-fn of_light(series: &Series) -> (Vec<(&'static str, Vec<f64>)>, f64) {
+fn of_light(series: &Series) -> Figures {
     let ms = |ns: u64| ns as f64 / 1e6;
     let delays = series.server_delay_ns.iter().zip(&series.own_delay_ns).map(|(server, own)| server + own);
     let both = || series.response_ns.iter().copied().zip(delays.clone());
-    let samples = vec![
+    let samples = named([
         ("at", series.at_us.iter().map(|&us| us as f64 / 1e6).collect()),
         ("response", series.response_ns.iter().map(|&ns| ms(ns)).collect()),
         ("kernel", both().map(|(all, delay)| ms(delay.min(all))).collect()),
         ("without_kernel", both().map(|(all, delay)| ms(all.saturating_sub(delay))).collect()),
-    ];
-    (samples, series.missed_part())
+    ]);
+    (samples, named([("missed", series.missed_part())]))
 }
 
 /// One run of the user's own program: its duration, and its lines `NAME NUMBER`.

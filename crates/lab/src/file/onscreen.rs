@@ -4,6 +4,7 @@
 //! Both end with the server. A change that does not appear within [`LIMIT`] counts as taking [`LIMIT`].
 
 use super::case::Desktop;
+use super::data::{Figures, named};
 use crate::composited::Composited;
 use crate::desk::Desk;
 use crate::onscreen::{FrameCounter, LIMIT, Painter, Typist};
@@ -21,9 +22,6 @@ const TERMINAL_AT: (i16, i16) = (640, 850);
 /// Pause after each reading. Up to [`MORE`] is added, so that readings do not always see the same phase of the load.
 const PAUSE: Duration = Duration::from_millis(55);
 const MORE: Duration = Duration::from_millis(11);
-
-/// Samples and values that the client measures.
-pub(super) type ScreenSamples = (Vec<(&'static str, Vec<f64>)>, Vec<(&'static str, f64)>);
 
 #[derive(Debug)]
 pub(super) struct OnScreen {
@@ -59,7 +57,7 @@ impl OnScreen {
     }
 
     /// Paints a rectangle repeatedly. Every third time it then types a key; otherwise it continues the user's input.
-    pub fn look(&mut self, server: &Server, time: Duration) -> Result<ScreenSamples> {
+    pub fn look(&mut self, server: &Server, time: Duration) -> Result<Figures> {
         let compositor = self.managers.as_ref().map_or(server.compositor_pid(), Composited::compositor_pid);
         let composited = || compositor.map_or(Ok(Duration::ZERO), cpu_time);
         self.frames.iter().try_for_each(|(_, frames)| frames.count().map(drop))?;
@@ -82,11 +80,11 @@ impl OnScreen {
         let seconds = began.elapsed().as_secs_f64();
         let mut values = vec![("compositor_cpu", (composited()? - before).as_secs_f64() / seconds)];
         for (name, frames) in &self.frames {
-            values.push((name, f64::from(frames.count()?) / seconds));
+            values.push((*name, f64::from(frames.count()?) / seconds));
         }
         self.desk.check()?;
         self.managers.as_mut().map_or(Ok(()), Composited::see_running)?;
-        Ok((vec![("shown", shown), ("echo", echo)], values))
+        Ok((named([("shown", shown), ("echo", echo)]), named(values)))
     }
 }
 

@@ -94,14 +94,14 @@ pub(super) fn measure(case: &Case, server: &Server, quick: bool) -> Result<Figur
         ("simulated", simulated.response),
         ("simulated_interval", simulated.interval),
     ];
-    Ok((samples.map(|(name, all)| (name.to_owned(), all)).into(), values))
+    Ok((named(samples), values))
 }
 
 /// Responses of a few clients and of the crowd among which they are, and what became of all clients.
 fn of_crowd(outcome: &Outcome) -> Figures {
     let mut measured: Vec<&GroupResult> = outcome.groups.iter().filter(|group| group.is_measured).collect();
     measured.sort_by_key(|group| group.served_ns.len());
-    let names = ["simulated", "simulated_crowd"].map(str::to_owned).into_iter();
+    let names = ["simulated", "simulated_crowd"].into_iter();
     let responses = measured.into_iter().map(|group| Times::of(group).response);
     let sum = |figure: fn(&GroupResult) -> u64| outcome.groups.iter().map(figure).sum::<u64>() as f64;
     let values = [
@@ -110,7 +110,7 @@ fn of_crowd(outcome: &Outcome) -> Figures {
         ("asked", sum(|group| group.asked.into())),
         ("admitted", sum(|group| group.admitted.into())),
     ];
-    (names.zip(responses).collect(), named(values))
+    (named(names.zip(responses)), named(values))
 }
 
 fn of_client<'a>(outcome: &'a Outcome, name: &str) -> Result<&'a GroupResult> {

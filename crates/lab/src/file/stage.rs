@@ -2,7 +2,7 @@
 //! The servers of an experiment and the loads on them, and one trial of a case.
 
 use super::case::{Case, LoadOf};
-use super::data::Trial;
+use super::data::{Trial, named};
 use super::format::Definition;
 use super::loads::{Calibrated, Running};
 use super::measure::Measure;
@@ -197,7 +197,7 @@ impl<'a> Stage<'a> {
         let mut trial = Trial { case: case.cell.clone(), turn, values: found.values, samples: found.samples };
         trial.values.insert("steal".to_owned(), steal);
         if let Some(traced) = traced {
-            trial.values.extend(traced.end());
+            trial.values.extend(named(traced.end()));
         }
         for load in loads.all_mut() {
             load.see_running()?;
@@ -207,7 +207,7 @@ impl<'a> Stage<'a> {
             let (elapsed_s, cpu_part) = ((found.to - found.from).as_secs_f64(), cpu_s / before.until(&after));
             trial.values.extend(work(loads.all_mut(), (found.from, found.to), elapsed_s, cpu_part)?);
         }
-        trial.values.extend(after.since(&before));
+        trial.values.extend(named(after.since(&before)));
         trial
             .values
             .insert("memory_module".to_owned(), after.info.map_or(0.0, |info| f64::from(info.memory_bytes) / 1024.0));
@@ -294,7 +294,7 @@ impl Count {
         (after.at - self.at).as_secs_f64()
     }
 
-    fn since(&self, before: &Count) -> Vec<(String, f64)> {
+    fn since(&self, before: &Count) -> [(&'static str, f64); 11] {
         let seconds = before.until(self);
         let cpu_s = (self.cpu - before.cpu).as_secs_f64();
         let written = self.written.saturating_sub(before.written) as f64;
@@ -307,7 +307,7 @@ impl Count {
             (Some(before), Some(after)) => (count(after) - count(before)) as f64 / asked_s,
             _ => 0.0,
         };
-        let values = [
+        [
             ("cpu", cpu_s / seconds),
             ("watcher_cpu", (self.watcher - before.watcher).as_secs_f64() / seconds),
             ("delayed", self.delayed_ns.saturating_sub(before.delayed_ns) as f64 / 1e9 / seconds),
@@ -319,8 +319,7 @@ impl Count {
             ("memory_private", self.memory.private_dirty_kb as f64),
             ("decisions", of_info(|info| info.decisions)),
             ("early_ends", of_info(|info| info.early_ends)),
-        ];
-        values.map(|(name, value)| (name.to_owned(), value)).into()
+        ]
     }
 }
 

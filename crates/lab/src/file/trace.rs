@@ -53,9 +53,9 @@ impl Traced {
     }
 
     /// Numbers of records and of lost records.
-    pub fn end(self) -> [(String, f64); 2] {
+    pub fn end(self) -> [(&'static str, f64); 2] {
         self.stop.store(true, Ordering::Relaxed);
         let (records, lost) = self.reader.join().unwrap_or_default();
-        [("records".to_owned(), records as f64), ("lost".to_owned(), lost as f64)]
+        [("records", records as f64), ("lost", lost as f64)]
     }
 }
