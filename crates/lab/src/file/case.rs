@@ -181,14 +181,6 @@ pub(super) fn setting(definition: &Definition, axes: &[AxisValues], cell: &Cell)
 pub(super) fn case(definition: &Definition, axes: &[AxisValues], cell: &Cell) -> Result<Case, Mistake> {
     let setting = setting(definition, axes, cell);
     let fill = |text: &str| filled(text, cell, |_, value| value.to_owned());
-    // Parses a text. An error quotes the text as written in the file, so that its line can be found.
-    fn read<T>(
-        text: &Option<String>,
-        fill: impl Fn(&str) -> String,
-        read: impl Fn(&str) -> Result<T, String>,
-    ) -> Result<Option<T>, Mistake> {
-        text.as_ref().map(|text| read(&fill(text)).map_err(|what| Mistake::at(text, what))).transpose()
-    }
     let server = setting.server.clone().unwrap_or_else(|| "xqos".to_owned());
     let loads = setting.load.iter().flat_map(|loads| &loads.0);
     let given = setting.reserve.clone().filter(|reserve| reserve != "auto");
@@ -312,38 +304,41 @@ fn kind(text: &str) -> Result<server::Kind, String> {
     })
 }
 
+/// Parses a text. An error quotes the text as written in the file, so that its line can be found.
+fn read<T>(
+    text: &Option<String>,
+    fill: impl Fn(&str) -> String,
+    read: impl Fn(&str) -> Result<T, String>,
+) -> Result<Option<T>, Mistake> {
+    text.as_ref().map(|text| read(&fill(text)).map_err(|what| Mistake::at(text, what))).transpose()
+}
+
 fn load_of(text: &LoadText, clients: Option<usize>, fill: &impl Fn(&str) -> String) -> Result<LoadOf, Mistake> {
-    let at = |text: &str| {
-        let text = text.to_owned();
-        move |what| Mistake::at(&text, what)
-    };
-    let mut kinds = Vec::new();
-    kinds.extend(text.x11perf.as_ref().map(|test| Ok(Kind::Perf(fill(test)))));
-    kinds.extend(text.flood.as_ref().map(|what| flood(&fill(what)).map_err(at(what))));
-    kinds.extend(text.long.as_ref().map(|what| one_of(&Long::ALL, &fill(what)).map(Kind::Requests).map_err(at(what))));
-    kinds.extend(text.silent.then_some(Ok(Kind::Silent)));
-    kinds.extend(text.fill.as_ref().map(|percent| whole(&fill(percent)).map(Kind::Fill).map_err(at(percent))));
     let program: Vec<String> = text.command.iter().map(|word| fill(word)).collect();
-    kinds.extend((!program.is_empty()).then_some(Ok(Kind::Program(program))));
-    let [kind] = <[_; 1]>::try_from(kinds).map_err(|_| {
+    let kinds = [
+        text.x11perf.as_ref().map(|test| Kind::Perf(fill(test))),
+        read(&text.flood, fill, flood)?,
+        read(&text.long, fill, |what| one_of(&Long::ALL, what).map(Kind::Requests))?,
+        text.silent.then_some(Kind::Silent),
+        read(&text.fill, fill, |percent| whole(percent).map(Kind::Fill))?,
+        (!program.is_empty()).then_some(Kind::Program(program)),
+    ];
+    let [kind] = <[Kind; 1]>::try_from(kinds.into_iter().flatten().collect::<Vec<_>>()).map_err(|_| {
         Mistake::at("load =", "a load is one of x11perf, flood, long, silent, fill, command: write exactly one")
     })?;
-    let kind = kind?;
-    let reserve =
-        |text: &Option<String>| text.as_ref().map(|text| reservation(&fill(text)).map_err(at(text))).transpose();
     let group = |name: &String| {
         let cap_ppm = text.cap.map(|cap| (cap * 1e6) as u32);
-        Ok(Group { name: fill(name), cap_ppm, reserve: reserve(&text.group_reserve)? })
+        Ok(Group { name: fill(name), cap_ppm, reserve: read(&text.group_reserve, fill, reservation)? })
     };
     Ok(LoadOf {
         name: text.name.as_ref().map_or_else(|| kind.name(), |name| fill(name)),
         clients: match clients {
             Some(clients) => clients,
-            None => whole(&fill(&text.clients)).map_err(at(&text.clients))? as usize,
+            None => whole(&fill(&text.clients)).map_err(|what| Mistake::at(&text.clients, what))? as usize,
         },
         placement: if text.side_by_side { Placement::SideBySide } else { Placement::Stacked },
-        run: text.run.as_ref().map(|run| time(run).map_err(at(run))).transpose()?.unwrap_or(RUN),
-        reserve: reserve(&text.reserve)?,
+        run: read(&text.run, fill, time)?.unwrap_or(RUN),
+        reserve: read(&text.reserve, fill, reservation)?,
         weight: text.weight.map(|weight| (weight * 100.0).round() as u32),
         priority: text.priority,
         group: text.group.as_ref().map(group).transpose()?,
