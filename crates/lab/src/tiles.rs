@@ -5,7 +5,7 @@ use anyhow::{Result, bail};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use x11rb::connection::Connection;
-use x11rb::protocol::xproto::{ConfigureWindowAux, ConnectionExt, GetGeometryReply, Window};
+use x11rb::protocol::xproto::{ConfigureWindowAux, ConnectionExt, Window};
 use x11rb::rust_connection::RustConnection;
 
 /// Place and size of x11perf's window, and those of the line of text below it.
@@ -27,7 +27,8 @@ pub fn arrange(connection: &RustConnection, count: usize, timeout: Duration) -> 
     let limit = Instant::now() + timeout;
     loop {
         let clients = windows_by_client(connection)?;
-        let waiting: Vec<&Copy> = clients.values().filter(|copy| copy.at == Some(PLACE) && copy.is_whole()).collect();
+        let waiting: Vec<&Copy> =
+            clients.values().filter(|copy| copy.at == Some(PLACE) && copy.text.is_some()).collect();
         if waiting.len() >= count {
             return place(connection, &waiting, &clients);
         }
@@ -47,12 +48,6 @@ struct Copy {
     at: Option<(i16, i16)>,
 }
 
-impl Copy {
-    fn is_whole(&self) -> bool {
-        self.drawing.is_some() && self.text.is_some()
-    }
-}
-
 fn windows_by_client(connection: &RustConnection) -> Result<BTreeMap<Window, Copy>> {
     let setup = connection.setup();
     let windows = connection.query_tree(setup.roots[0].root)?.reply()?.children;
@@ -61,20 +56,14 @@ fn windows_by_client(connection: &RustConnection) -> Result<BTreeMap<Window, Cop
         // If a window has disappeared meanwhile, its copy has ended.
         let Ok(geometry) = connection.get_geometry(window)?.reply() else { continue };
         let copy = clients.entry(window & !setup.resource_id_mask).or_default();
-        copy.add(window, &geometry);
-    }
-    Ok(clients)
-}
-
-impl Copy {
-    fn add(&mut self, window: Window, geometry: &GetGeometryReply) {
         if (geometry.width, geometry.height) == SIZE {
-            self.drawing = Some(window);
-            self.at = Some((geometry.x, geometry.y));
+            copy.drawing = Some(window);
+            copy.at = Some((geometry.x, geometry.y));
         } else if (geometry.width, geometry.height) == (SIZE.0, TEXT_HEIGHT) {
-            self.text = Some(window);
+            copy.text = Some(window);
         }
     }
+    Ok(clients)
 }
 
 fn place(connection: &RustConnection, waiting: &[&Copy], clients: &BTreeMap<Window, Copy>) -> Result<()> {
