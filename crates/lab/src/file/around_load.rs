@@ -170,19 +170,18 @@ pub(super) fn wheel(case: &Case, server: &Server, calibrated: &mut Calibrated, q
         ("at", frames.at_ns.iter().map(|at| (at - first_ns) as f64 / 1e9).collect()),
         ("latency", frames.latency_ms()),
     ]);
+    samples.extend(stay.cut("latency", frames.latencies().skip(FIRST).map(whole)));
     if is_stream {
         let intervals = frames.interval_ms();
         let ends = frames.drawn_ns.iter().skip(1).zip(&intervals).map(|(&end, &ms)| (end, end, ms));
         samples.extend(stay.cut("interval", ends.skip(FIRST)));
-        samples.extend(stay.cut("latency", frames.latencies().skip(FIRST).map(whole)));
         samples.insert("frame".to_owned(), (1..frames.drawn_ns.len()).map(|frame| frame as f64).collect());
         samples.insert("interval".to_owned(), intervals);
-        return Ok((samples, named([("delayed_beside", stay.delayed), ("reserved", reserved)])));
+    } else {
+        samples.extend(stay.cut("period", frames.periods().skip(FIRST).map(whole)));
+        samples.extend(stay.cut("period_without_kernel", frames.periods().skip(FIRST).map(without)));
+        samples.extend(stay.cut("latency_without_kernel", frames.latencies().skip(FIRST).map(without)));
     }
-    samples.extend(stay.cut("period", frames.periods().skip(FIRST).map(whole)));
-    samples.extend(stay.cut("period_without_kernel", frames.periods().skip(FIRST).map(without)));
-    samples.extend(stay.cut("latency", frames.latencies().skip(FIRST).map(whole)));
-    samples.extend(stay.cut("latency_without_kernel", frames.latencies().skip(FIRST).map(without)));
     Ok((samples, named([("delayed_beside", stay.delayed), ("reserved", reserved)])))
 }
 
