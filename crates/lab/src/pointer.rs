@@ -36,7 +36,7 @@ impl Pointer {
         if let Some(socket) = server.viewer_socket() {
             return Ok(Pointer::Viewer(Viewer::connect(&socket)?));
         }
-        if let Some(device) = server.pointer_device() {
+        if let Some(device) = server.pointer.clone() {
             let connection = server.connect()?;
             let screen = &connection.setup().roots[0];
             return Ok(Pointer::Device(device, [screen.width_in_pixels, screen.height_in_pixels]));

@@ -92,7 +92,7 @@ pub struct Setup {
     pub max_clients: u32,
     /// In pixels.
     pub screen: (u32, u32),
-    /// True for a pointer device ([`Server::pointer_device`]); for Xorg only.
+    /// True for a pointer device; for Xorg only.
     pub has_pointer: bool,
     pub arguments: Vec<OsString>,
     pub environment: Vec<(OsString, OsString)>,
@@ -195,18 +195,13 @@ impl Setup {
             if self.kind != Kind::Xorg {
                 command.env("LD_PRELOAD", &module.path);
             }
-            if let Some(policy) = module.policy {
-                command.env("XQOS_POLICY", policy.name());
-            }
-            if let Some(slice_us) = module.slice_us {
-                command.env("XQOS_SLICE_US", slice_us.to_string());
-            }
-            if let Some(ppm) = module.max_utilization_ppm {
-                command.env("XQOS_MAX_UTILIZATION_PPM", ppm.to_string());
-            }
-            if module.is_always_contended {
-                command.env("XQOS_CONTENTION", "always");
-            }
+            let settings = [
+                ("XQOS_POLICY", module.policy.map(|policy| policy.name().to_owned())),
+                ("XQOS_SLICE_US", module.slice_us.map(|slice_us| slice_us.to_string())),
+                ("XQOS_MAX_UTILIZATION_PPM", module.max_utilization_ppm.map(|ppm| ppm.to_string())),
+                ("XQOS_CONTENTION", module.is_always_contended.then(|| "always".to_owned())),
+            ];
+            command.envs(settings.into_iter().filter_map(|(name, value)| Some((name, value?))));
         }
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
     }
@@ -224,7 +219,8 @@ pub struct Server {
     folder: Folder,
     display: String,
     kind: Kind,
-    pointer: Option<Arc<Device>>,
+    /// The pointer device, if the server was started with one.
+    pub(crate) pointer: Option<Arc<Device>>,
 }
 
 impl Server {
@@ -259,11 +255,6 @@ impl Server {
     /// The socket for viewers; only an Xtigervnc has it.
     pub fn viewer_socket(&self) -> Option<PathBuf> {
         (self.kind == Kind::Xtigervnc).then(|| self.folder.path(RFB_SOCKET))
-    }
-
-    /// The pointer device, if the server was started with one.
-    pub fn pointer_device(&self) -> Option<Arc<Device>> {
-        self.pointer.clone()
     }
 
     pub fn is_running(&mut self) -> bool {
