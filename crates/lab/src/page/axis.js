@@ -37,24 +37,23 @@ function niceBounds(values) {
 
 const trim = value => String(+value.toPrecision(6));
 
-function scaleSwitch(figure, redraw) {
+/** Adds buttons next to the caption: the text, the title and the act of each. */
+function addButtons(figure, label, buttons) {
   const group = document.createElement("span");
   group.className = "scale";
   group.setAttribute("role", "group");
-  group.setAttribute("aria-label", "scale of the response time");
-  const state = { isLog: true };
-  for (const [text, isLog] of [["logarithmic", true], ["linear", false]]) {
-    const button = document.createElement("button");
-    button.type = "button";
-    button.textContent = text;
-    button.setAttribute("aria-pressed", isLog);
-    button.onclick = () => {
-      state.isLog = isLog;
-      for (const other of group.children) other.setAttribute("aria-pressed", other === button);
-      redraw();
-    };
-    group.append(button);
-  }
+  group.setAttribute("aria-label", label);
+  for (const [textContent, title, onclick] of buttons)
+    group.append(Object.assign(document.createElement("button"), { type: "button", textContent, title, onclick }));
   figure.querySelector("figcaption").append(group);
+  return [...group.children];
+}
+
+function scaleSwitch(figure, redraw) {
+  const state = { isLog: true }, names = ["logarithmic", "linear"];
+  const show = () => buttons.forEach((button, i) => button.setAttribute("aria-pressed", state.isLog === (i === 0)));
+  const choose = name => { state.isLog = name === "logarithmic"; show(); redraw(); };
+  const buttons = addButtons(figure, "scale of the response time", names.map(name => [name, "", () => choose(name)]));
+  show();
   return state;
 }

@@ -15,7 +15,9 @@ function lanes(figure, chart) {
   const redraw = () => drawLanes(holder, chart, timeline);
   const timeline = new Timeline({ begin: 0, end: chart.length, min: chart.length / 1000, left: LANE.left, changed: redraw });
   figure.append(holder);
-  figure.querySelector("figcaption").append(zoomButtons(timeline));
+  addButtons(figure, "zoom", [["−", "zoom out", () => timeline.zoom(1 / 0.6)],
+    ["+", "zoom in (ctrl and wheel: at the pointer)", () => timeline.zoom(0.6)],
+    ["whole", "the whole time", () => timeline.showAll()]]);
   const place = event => {
     const box = holder.getBoundingClientRect();
     return [event.clientX - box.left, event.clientY - box.top];
@@ -35,21 +37,6 @@ function lanes(figure, chart) {
     timeline.wheel(event, place(event)[0]);
   }, { passive: false });
   redraws.push(redraw);
-}
-
-function zoomButtons(timeline) {
-  const group = document.createElement("span");
-  group.className = "scale";
-  group.setAttribute("role", "group");
-  group.setAttribute("aria-label", "zoom");
-  const acts = [["−", "zoom out", () => timeline.zoom(1 / 0.6)], ["+", "zoom in (ctrl and wheel: at the pointer)", () => timeline.zoom(0.6)],
-    ["whole", "the whole time", () => timeline.showAll()]];
-  for (const [text, title, act] of acts) {
-    const button = document.createElement("button");
-    Object.assign(button, { type: "button", textContent: text, title, onclick: act });
-    group.append(button);
-  }
-  return group;
 }
 
 const laneHeights = chart => chart.lanes.map(lane => laneMarks(lane).length ? LANE.marked : LANE.plain);
