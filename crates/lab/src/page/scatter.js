@@ -12,21 +12,12 @@ function scatter(figure, chart) {
   const redraw = () => draws.forEach(draw => draw());
   const state = scaleSwitch(figure, redraw);
   for (const panel of chart.panels) {
-    const box = document.createElement("div");
+    const [head, ...rest] = panel.name.split(": "), label = `${panel.name}, ${chart.y_label}; the table has the figures`;
+    const box = panels.appendChild(document.createElement("div"));
     box.className = "panel";
-    const name = document.createElement("div");
-    name.className = "name";
-    const [head, ...rest] = panel.name.split(": ");
-    const dot = document.createElement("i");
-    dot.className = "dot " + panel.case;
-    const bold = document.createElement("b");
-    bold.textContent = head;
-    name.append(dot, bold, document.createElement("br"), rest.join(": "));
-    const canvas = document.createElement("canvas");
-    canvas.setAttribute("role", "img");
-    canvas.setAttribute("aria-label", panel.name + ", " + chart.y_label + "; the table has the figures");
-    box.append(name, canvas);
-    panels.append(box);
+    box.innerHTML = `<div class="name"><i class="dot ${escapeText(panel.case)}"></i><b>${escapeText(head)}</b><br>` +
+      `${escapeText(rest.join(": "))}</div><canvas role="img" aria-label="${escapeText(label)}"></canvas>`;
+    const canvas = box.querySelector("canvas");
     const mean = panel.points.reduce((sum, point) => sum + point[1], 0) / Math.max(panel.points.length, 1);
     let near = null, place = null;
     const draw = () => {
