@@ -4,7 +4,6 @@
 use anyhow::Result;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::{env, error, fmt};
 
 /// Debian package of each program.
@@ -58,14 +57,6 @@ pub(crate) fn path() -> OsString {
     let own = own("xqos").ok().and_then(|program| Some(program.parent()?.to_owned()));
     let path = env::var_os("PATH").unwrap_or_default();
     env::join_paths(own.into_iter().chain(env::split_paths(&path))).unwrap_or(path)
-}
-
-/// `xqos run` with both reservations; the caller appends the program's name. If a reservation is refused, the program
-/// does not start.
-pub fn run_reserved(of_server: &str, of_processor: &str) -> Result<Command> {
-    let mut command = Command::new(own("xqos")?);
-    command.args(["run", "--strict", "--quiet", "--reserve", of_server, "--cpu", of_processor, "--"]);
-    Ok(command)
 }
 
 /// A program that is not installed. Its experiment is skipped, but the others still run.

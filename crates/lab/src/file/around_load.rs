@@ -213,14 +213,19 @@ fn look_for_reservation(server: &Server, client: u32) -> Result<Owned> {
 /// The program that starts mpv: `xqos run`, if the case searches for a reservation or also reserves processor time. If
 /// the server refuses the reservation, `xqos run` does not start mpv.
 fn launcher(case: &Case) -> Result<Option<Command>> {
-    if case.finds_reservation {
-        let mut command = Command::new(program::own("xqos")?);
-        command.args(["run", "--quiet", "--reserve", "auto", "--"]);
-        return Ok(Some(command));
+    let both = case.reserve.zip(case.processor);
+    if both.is_none() && !case.finds_reservation {
+        return Ok(None);
     }
-    let (Some(server), Some((budget, period))) = (case.reserve, case.processor) else { return Ok(None) };
-    let of_server = format!("{}us/{}us", server.budget_us, server.period_us);
-    program::run_reserved(&of_server, &format!("{}us/{}us", budget.as_micros(), period.as_micros())).map(Some)
+    let mut command = Command::new(program::own("xqos")?);
+    command.args(["run", "--quiet"]);
+    if let Some((server, (budget, period))) = both {
+        command.args(["--strict", "--reserve", &format!("{}us/{}us", server.budget_us, server.period_us)]);
+        command.args(["--cpu", &format!("{}us/{}us", budget.as_micros(), period.as_micros()), "--"]);
+    } else {
+        command.args(["--reserve", "auto", "--"]);
+    }
+    Ok(Some(command))
 }
 
 /// Reserved fraction of the server.
