@@ -93,29 +93,26 @@ impl Check<'_> {
         self.axes.iter().find(|axis| axis.name == name)
     }
 
-    fn known_axes(&self) -> String {
-        self.axes.iter().map(|axis| axis.name.as_str()).collect::<Vec<_>>().join(", ")
+    /// `at` is the text that names the axis.
+    fn known_axis(&self, name: &str, at: &str) -> Result<&AxisValues, Mistake> {
+        let known = || self.axes.iter().map(|axis| axis.name.as_str()).collect::<Vec<_>>().join(", ");
+        self.axis(name).ok_or_else(|| Mistake::at(at, format!("there is no axis '{name}', only {}", known())))
     }
 
     fn axes_of(&self, names: &[String]) -> Result<(), Mistake> {
-        match names.iter().find(|name| self.axis(name).is_none()) {
-            Some(name) => Err(Mistake::at(name, format!("there is no axis '{name}', only {}", self.known_axes()))),
-            None => Ok(()),
-        }
+        names.iter().try_for_each(|name| self.known_axis(name, name).map(drop))
     }
 
     fn only(&self, only: &BTreeMap<String, Vec<String>>) -> Result<(), Mistake> {
         for (name, values) in only {
-            self.axes_of(std::slice::from_ref(name))?;
+            self.known_axis(name, name)?;
             values.iter().try_for_each(|value| self.value_of(name, value, value))?;
         }
         Ok(())
     }
 
     fn value_of(&self, axis: &str, value: &str, at: &str) -> Result<(), Mistake> {
-        let Some(found) = self.axis(axis) else {
-            return Err(Mistake::at(at, format!("there is no axis '{axis}', only {}", self.known_axes())));
-        };
+        let found = self.known_axis(axis, at)?;
         if found.has(value) {
             return Ok(());
         }
