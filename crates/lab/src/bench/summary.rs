@@ -4,7 +4,7 @@
 use super::results::verdicts;
 use super::{Build, Finding};
 use crate::disturbance::Disturbance;
-use crate::machine::date;
+use crate::machine::{Machine, date};
 use crate::render;
 use crate::study::Verdict;
 
@@ -78,23 +78,15 @@ fn credibility(found: &[Finding]) -> String {
 }
 
 fn machine(finding: &Finding, build: Build) -> String {
-    let machine = &finding.machine;
-    let virtual_machine = if machine.virtualisation.is_empty() { "" } else { ", a virtual machine" };
-    format!(
-        "Measured on {}: {}, {} cores{virtual_machine}, Linux {}, {}, xqos {}.",
-        date(machine.measured_at),
-        machine.processor,
-        machine.cores,
-        machine.kernel,
-        machine.server,
-        build.name()
-    )
+    let Machine { processor, cores, kernel, server, virtualisation, measured_at, .. } = &finding.machine;
+    let virtual_machine = if virtualisation.is_empty() { "" } else { ", a virtual machine" };
+    let (date, xqos) = (date(*measured_at), build.name());
+    format!("Measured on {date}: {processor}, {cores} cores{virtual_machine}, Linux {kernel}, {server}, xqos {xqos}.")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::Machine;
     use crate::statistics::Spread;
     use crate::study::{Goal, Study};
 

@@ -62,20 +62,18 @@ fn tables(text: &TableText, data: &Data) -> Vec<Table> {
     let pooled = text.pooled.then(|| data.pooled());
     let shown = pooled.as_ref().unwrap_or(data);
     let of_one = |within: Cell| {
-        let key = in_brackets(&text.key, &within);
-        let mut table = Table { key, title: titled(&text.title, &within, data), ..Table::default() };
-        table.head = text
-            .rows
-            .iter()
-            .cloned()
-            .chain(text.columns.iter().map(|Column(head, ..)| titled(head, &within, data)))
-            .collect();
-        for cell in measured(data, &text.rows, &text.only, &within) {
+        let heads = text.columns.iter().map(|Column(head, ..)| titled(head, &within, data));
+        let row = |cell: Cell| {
             let names = text.rows.iter().map(|axis| titled(&format!("{{{axis}}}"), &cell, data));
             let at = shown.at(&cell);
-            table.rows.push(names.chain(text.columns.iter().map(|column| shown_in(column, &at))).collect());
+            names.chain(text.columns.iter().map(|column| shown_in(column, &at))).collect()
+        };
+        Table {
+            key: in_brackets(&text.key, &within),
+            title: titled(&text.title, &within, data),
+            head: text.rows.iter().cloned().chain(heads).collect(),
+            rows: measured(data, &text.rows, &text.only, &within).into_iter().map(row).collect(),
         }
-        table
     };
     measured(data, &text.each, &text.only, &Cell::new())
         .into_iter()
