@@ -34,7 +34,7 @@ pub fn end_all(grace: Duration) {
         let mut signalled = BTreeSet::new();
         while Instant::now() < limit {
             let all = Procfs.all();
-            let left: Vec<i32> = below(own_pid(), &all).into_iter().filter(|pid| !all[pid].zombie).collect();
+            let left: Vec<i32> = below(process::id() as i32, &all).into_iter().filter(|pid| !all[pid].zombie).collect();
             if left.is_empty() {
                 return;
             }
@@ -52,11 +52,7 @@ pub fn end_all(grace: Duration) {
 
 /// Clock ticks of processor time of this process and its descendants, including those that have ended.
 pub(crate) fn used_ticks() -> u64 {
-    ticks_of(own_pid(), &Procfs.all())
-}
-
-fn own_pid() -> i32 {
-    process::id() as i32
+    ticks_of(process::id() as i32, &Procfs.all())
 }
 
 fn ticks_of(top: i32, all: &HashMap<i32, Process>) -> u64 {
