@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 //! The report's page in a real Chromium: what its charts show, and how they react.
 
-#[path = "../../../../web/chromium.rs"]
+#[path = "../../../../../web/chromium.rs"]
 mod chromium;
 
-use super::html;
 use crate::bench::Finding;
 use crate::machine::Machine;
+use crate::page::html;
 use crate::study::{Chart, Group, Lane, Lanes, Line, Lines, Panel, Range, Ranges, Scatter, Study};
 
 /// Three clients take turns of 1 ms for 90 ms. The first one has a reservation and a deadline every 30 ms.
