@@ -119,23 +119,6 @@ impl Model {
         self.clients.iter_mut().map(|client| std::mem::take(&mut client.recent)).collect()
     }
 
-    /// Drops the figures of disconnected clients but keeps their identities. Views that run for weeks need this.
-    pub fn forget_gone(&mut self) {
-        let is_gone = |clients: &[Client], key: usize| clients.get(key).is_none_or(|client| client.gone.is_some());
-        for client in self.clients.iter_mut().filter(|client| client.gone.is_some()) {
-            (client.total, client.recent, client.waits) = Default::default();
-        }
-        let clients = &self.clients;
-        self.worst.retain(|burst| !is_gone(clients, burst.key));
-        self.delays.retain(|(key, cause), _| {
-            let by = match cause {
-                Cause::Client { key, .. } | Cause::Grab { key } => Some(*key),
-                Cause::Kernel | Cause::Server | Cause::HeldBack => None,
-            };
-            !is_gone(clients, *key) && by.is_none_or(|by| !is_gone(clients, by))
-        });
-    }
-
     /// The display name of a client: "x11perf (1234)".
     pub fn name(&self, key: usize) -> String {
         let Some(client) = self.clients.get(key) else { return "?".to_owned() };

@@ -2,7 +2,7 @@
 //! Records that clients connect, are identified, and disconnect.
 
 use super::threads::text;
-use super::{Client, Model};
+use super::{Cause, Client, Model};
 use xqos_core::{ClientId, Time};
 
 impl Model {
@@ -52,5 +52,22 @@ impl Model {
         self.end_grab(key, at);
         let client = &mut self.clients[key];
         (client.gone, client.ready_since, client.budget) = (Some(at), None, None);
+    }
+
+    /// Drops the figures of disconnected clients but keeps their identities. Views that run for weeks need this.
+    pub fn forget_gone(&mut self) {
+        let is_gone = |clients: &[Client], key: usize| clients.get(key).is_none_or(|client| client.gone.is_some());
+        for client in self.clients.iter_mut().filter(|client| client.gone.is_some()) {
+            (client.total, client.recent, client.waits) = Default::default();
+        }
+        let clients = &self.clients;
+        self.worst.retain(|burst| !is_gone(clients, burst.key));
+        self.delays.retain(|(key, cause), _| {
+            let by = match cause {
+                Cause::Client { key, .. } | Cause::Grab { key } => Some(*key),
+                Cause::Kernel | Cause::Server | Cause::HeldBack => None,
+            };
+            !is_gone(clients, *key) && by.is_none_or(|by| !is_gone(clients, by))
+        });
     }
 }
