@@ -40,7 +40,13 @@ def ended(process):
 
 def picture(session, window):
     """A checksum of the window's pixels, without the header, which has its position."""
-    done = subprocess.run(["xwd", "-silent", "-id", window], env=session.environment, stdout=subprocess.PIPE, timeout=LIMIT_S)
+    # xwd asks about all windows of the server, and fails if one of another client disappears meanwhile.
+    for _ in range(5):
+        done = subprocess.run(["xwd", "-silent", "-id", window], env=session.environment, stdout=subprocess.PIPE, timeout=LIMIT_S)
+        if done.returncode == 0:
+            break
+    else:
+        raise Failed("xwd cannot read the window")
     size, colours = struct.unpack_from(">I", done.stdout)[0], struct.unpack_from(">I", done.stdout, 76)[0]
     return f"picture {zlib.crc32(done.stdout[size + 12 * colours:]):08x}"
 
