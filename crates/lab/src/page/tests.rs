@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+//! The report's page as text; [`browser`] looks at it in Chromium.
 
 mod browser;
 
