@@ -8,7 +8,8 @@
 //! Contention begins when the server has been busy for [`BEGINS_AFTER_NS`] without a pause, or for a longer time at a
 //! load above [`BUSY_PERCENT`] %. It ends when the server has been idle for long enough. The measure of contention is a
 //! level that rises while the server is busy and falls while it is idle. At a load of [`BUSY_PERCENT`] % it stays
-//! constant. Being busy for one frame does not start contention, and a small change in load does not toggle it.
+//! constant. Being busy for one frame does not start contention, and a small change in load does not toggle it. A
+//! server that is ready to run and has no processor is busy: its clients wait.
 
 use crate::Time;
 
@@ -28,12 +29,16 @@ pub struct Contention {
     is_on: bool,
     /// The end of the last slice or of the last wait for a client.
     since: Time,
+    /// The level when it was last known how long the server had no processor, and busy time and rests since then.
+    known: u64,
+    busy_ns: u64,
+    rest_ns: u64,
 }
 
 impl Contention {
     /// A server that has been idle until now.
     pub fn new(now: Time) -> Contention {
-        Contention { level: 0, is_on: false, since: now }
+        Contention { level: 0, is_on: false, since: now, known: 0, busy_ns: 0, rest_ns: 0 }
     }
 
     /// True under contention.
@@ -41,12 +46,29 @@ impl Contention {
         self.is_on
     }
 
+    /// True if contention ends unless the server had no processor for a part of the rest before `start`.
+    pub fn would_end(&self, start: Time) -> bool {
+        self.is_on && self.level <= start.since(self.since).saturating_mul(BUSY_PERCENT)
+    }
+
     /// Records that clients were served from `start` to `end`. Returns the new state if contention began or ended.
-    pub fn served(&mut self, start: Time, end: Time) -> Option<bool> {
+    ///
+    /// `delayed_ns`, if known: how long the server was ready to run and had no processor, in the rests since it was
+    /// last known. It counts as busy, not as rest.
+    pub fn served(&mut self, start: Time, end: Time, delayed_ns: Option<u64>) -> Option<bool> {
         let rest_ns = start.since(self.since);
+        self.rest_ns = self.rest_ns.saturating_add(rest_ns);
         self.level = self.level.saturating_sub(rest_ns.saturating_mul(BUSY_PERCENT));
+        if let Some(delayed_ns) = delayed_ns.map(|delayed_ns| delayed_ns.min(self.rest_ns)) {
+            let busy_ns = self.busy_ns.saturating_add(delayed_ns);
+            let risen = self.known.saturating_add(busy_ns.saturating_mul(100 - BUSY_PERCENT));
+            let level = risen.saturating_sub((self.rest_ns - delayed_ns).saturating_mul(BUSY_PERCENT));
+            self.level = self.level.max(level.min(FULL));
+            (self.known, self.busy_ns, self.rest_ns) = (self.level, 0, 0);
+        }
         let was_on = self.is_on && self.level > 0;
         let busy_ns = end.since(start.max(self.since));
+        self.busy_ns = self.busy_ns.saturating_add(busy_ns);
         self.level = self.level.saturating_add(busy_ns.saturating_mul(100 - BUSY_PERCENT)).min(FULL);
         self.since = self.since.max(end);
         let is_on = was_on || self.level == FULL;
@@ -75,7 +97,7 @@ mod tests {
         let bursts = (begin..until_ms * 1000).step_by(period_us as usize);
         let changes_ms = bursts.filter_map(|at| {
             let (start, end) = (Time(at * 1000), Time((at + busy_us) * 1000));
-            contention.served(start, end).map(|is_on| (end.0 / MS, is_on))
+            contention.served(start, end, None).map(|is_on| (end.0 / MS, is_on))
         });
         changes_ms.collect()
     }
@@ -84,8 +106,8 @@ mod tests {
     fn contention_begins_after_20_busy_ms_and_ends_after_a_short_pause() {
         let mut contention = Contention::new(Time(0));
         assert_eq!(changes(&mut contention, 1000, 1000, 500), [(20, true)]);
-        assert_eq!(contention.served(Time(503 * MS), Time(504 * MS)), None, "it was idle for 3 ms");
-        assert_eq!(contention.served(Time(508 * MS), Time(509 * MS)), Some(false));
+        assert_eq!(contention.served(Time(503 * MS), Time(504 * MS), None), None, "it was idle for 3 ms");
+        assert_eq!(contention.served(Time(508 * MS), Time(509 * MS), None), Some(false));
     }
 
     #[test]
@@ -106,10 +128,40 @@ mod tests {
     fn a_wait_for_one_client_does_not_count_as_idle() {
         let mut contention = Contention::new(Time(0));
         for ms in 0..200 {
-            contention.served(Time(ms * MS), Time(ms * MS + MS / 2));
+            contention.served(Time(ms * MS), Time(ms * MS + MS / 2), None);
             contention.waited(Time((ms + 1) * MS));
         }
         assert!(contention.is_on());
-        assert_eq!(contention.served(Time::NEVER, Time::NEVER), Some(false), "no overflow");
+        assert_eq!(contention.served(Time::NEVER, Time::NEVER, None), Some(false), "no overflow");
+    }
+
+    /// The server is busy for `busy_us` of each ms. For `delayed_us` of the rest it has no processor, which is known
+    /// every 5 ms. Returns when contention began and ended, in milliseconds.
+    fn changes_with_delays(busy_us: u64, delayed_us: u64) -> Vec<(u64, bool)> {
+        let mut contention = Contention::new(Time(0));
+        let changes_ms = (0..5000).filter_map(|ms| {
+            let (start, end) = (Time(ms * MS), Time(ms * MS + busy_us * 1000));
+            let delayed_ns = (ms % 5 == 0).then_some(5 * delayed_us * 1000);
+            contention.served(start, end, delayed_ns).map(|is_on| (ms, is_on))
+        });
+        changes_ms.collect()
+    }
+
+    #[test]
+    fn time_without_a_processor_counts_as_busy() {
+        assert_eq!(changes_with_delays(700, 0), []);
+        assert_eq!(changes_with_delays(700, 300), [(20, true)]);
+        for (busy_us, delayed_us) in [(700, 100), (400, 400), (100, 600), (800, 40)] {
+            assert_eq!(changes_with_delays(busy_us, delayed_us), [], "{busy_us} us and {delayed_us} us of 1 ms");
+        }
+    }
+
+    #[test]
+    fn contention_does_not_end_while_the_server_has_no_processor() {
+        let mut contention = Contention::new(Time(0));
+        assert_eq!(contention.served(Time(0), Time(20 * MS), None), Some(true));
+        assert!(contention.would_end(Time(30 * MS)) && !contention.would_end(Time(21 * MS)));
+        assert_eq!(contention.served(Time(30 * MS), Time(31 * MS), Some(9 * MS)), None);
+        assert_eq!(contention.served(Time(41 * MS), Time(42 * MS), Some(MS)), Some(false));
     }
 }

@@ -111,6 +111,10 @@ pub trait Host {
     fn cpu_ns(&self) -> u64 {
         kernel::thread_cpu_ns()
     }
+    /// How long the server's thread has been ready to run without a processor, if the kernel tells.
+    fn delayed_ns(&self) -> Option<u64> {
+        kernel::thread_delayed_ns()
+    }
     fn log(&self, line: &str);
 
     // The server.

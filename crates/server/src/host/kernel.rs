@@ -44,6 +44,11 @@ pub fn thread_cpu_ns() -> u64 {
     read_clock(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
+/// How long the calling thread has been ready to run without a processor, in nanoseconds, if the kernel tells.
+pub fn thread_delayed_ns() -> Option<u64> {
+    std::fs::read_to_string("/proc/thread-self/schedstat").ok()?.split_whitespace().nth(1)?.parse().ok()
+}
+
 /// The user that the process runs as.
 pub fn user() -> u32 {
     geteuid().as_raw()

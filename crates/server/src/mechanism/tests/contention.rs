@@ -58,6 +58,21 @@ fn a_light_client_is_first_and_short_slices_are_requested_once_under_contention(
 }
 
 #[test]
+fn a_server_that_waits_for_a_processor_does_not_rest() {
+    for (delayed_percent, is_contended) in [(0, false), (10, false), (30, true)] {
+        let mut server = Server::new(&Settings::default());
+        server.host().delayed_percent = delayed_percent;
+        let [batches, light] = clients(&mut server);
+        load(&mut server, batches, 69, 0, 1000);
+        ask_often(&mut server, light, 0, 1000);
+        server.run_until(Time(1000 * MS));
+        let wait_ns = mean_wait_ns(&server, light, 100, 1000);
+        assert_eq!(wait_ns < MS / 10, is_contended, "{delayed_percent} %: {wait_ns} ns");
+        assert_eq!(server.host().short_slices, [true][..usize::from(is_contended)]);
+    }
+}
+
+#[test]
 fn a_reserved_client_ends_slices_without_contention() {
     let mut server = Server::new(&Settings::default());
     let [batches, light] = clients(&mut server);

@@ -101,6 +101,8 @@ pub struct Mock {
     pub supply: Supply,
     /// The number of other threads that take turns with the server on the processor.
     pub processor_shared_with: u64,
+    /// The part of the time, in percent, in which the server is ready to run without a processor.
+    pub delayed_percent: u64,
     /// The time until which the server's thread is raised.
     pub raised: Cell<Option<Time>>,
     pub lent: bool,
@@ -189,6 +191,10 @@ impl Host for Mock {
 
     fn cpu_ns(&self) -> u64 {
         (self.now.get().0 - self.stolen_ns.get()) / (1 + self.processor_shared_with)
+    }
+
+    fn delayed_ns(&self) -> Option<u64> {
+        Some(self.now.get().0 * self.delayed_percent / 100)
     }
 
     fn log(&self, line: &str) {
