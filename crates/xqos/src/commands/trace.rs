@@ -9,7 +9,8 @@ use anyhow::{Context, Result, bail};
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand, ValueEnum};
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{self, BufWriter, ErrorKind, Write};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use xqos_abi::trace::names;
 use xqos_cli::output::{self, NewFile};
@@ -113,8 +114,12 @@ impl Show {
 }
 
 /// Ignores a reader that has closed the pipe.
-fn unless_closed(error: std::io::Error) -> Result<()> {
-    if error.kind() == std::io::ErrorKind::BrokenPipe { Ok(()) } else { Err(error).context("cannot write the output") }
+fn unless_closed(error: io::Error) -> Result<()> {
+    if error.kind() == ErrorKind::BrokenPipe { Ok(()) } else { Err(error).context("cannot write the output") }
+}
+
+fn is_closed(error: &anyhow::Error) -> bool {
+    error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>()).any(|io| io.kind() == ErrorKind::BrokenPipe)
 }
 
 /// Exports a trace as a page, or for Perfetto, CSV or Parquet
@@ -123,7 +128,8 @@ fn unless_closed(error: std::io::Error) -> Result<()> {
 struct Export {
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// The output file; its extension chooses the format. An existing file is replaced once the new one is complete
+    /// The output file; its extension chooses the format. An existing file is replaced once the new one is complete.
+    /// With --format, - is the standard output
     #[arg(value_name = "OUTPUT")]
     output: PathBuf,
     /// The format, regardless of the extension
@@ -142,6 +148,7 @@ Examples:
   xqos trace export desk.trace desk.html       a self-contained page
   xqos trace export desk.trace desk.pftrace    for Perfetto's viewer
   xqos trace export desk.trace desk.csv        one line per record
+  xqos trace export desk.trace - --format csv  the same, to standard output
   xqos trace export desk.trace fleet.parquet   adds to a folder of tables
   xqos trace export --wire emacs.pcapng desk.trace desk.html
                                                with messages on the wire
@@ -210,16 +217,26 @@ impl Export {
             }),
             Format::Perfetto => self.create(|out| Ok(perfetto::write(trace.events(), &names, &wire, out)?)),
             Format::Csv => self.create(|out| Ok(csv::write(trace.events(), &names, out)?)),
+            Format::Parquet if self.is_printed() => bail!("Parquet is a folder of tables: name a folder instead of -"),
             Format::Parquet => self.add_tables(&trace, &names),
         }
     }
 
+    /// Returns true if the output is the standard output.
+    fn is_printed(&self) -> bool {
+        self.output == Path::new("-")
+    }
+
     fn create(&self, write: impl FnOnce(&mut BufWriter<File>) -> Result<()>) -> Result<()> {
         let failed = || format!("cannot write {}", self.output.display());
-        let file = NewFile::create(&self.output, 0o666).with_context(failed)?;
-        let mut out = BufWriter::new(file.file().with_context(failed)?);
-        write(&mut out).and_then(|()| Ok(out.flush()?)).with_context(failed)?;
-        file.finish().with_context(failed)
+        let new =
+            (!self.is_printed()).then(|| NewFile::create(&self.output, 0o666)).transpose().with_context(failed)?;
+        let printed = || Ok(File::from(io::stdout().as_fd().try_clone_to_owned()?));
+        let mut out = BufWriter::new(new.as_ref().map_or_else(printed, NewFile::file).with_context(failed)?);
+        match write(&mut out).and_then(|()| Ok(out.flush()?)) {
+            Err(error) if is_closed(&error) => Ok(()),
+            written => written.and_then(|()| Ok(new.map_or(Ok(()), NewFile::finish)?)).with_context(failed),
+        }
     }
 
     fn add_tables(&self, trace: &Trace, names: &Names) -> Result<()> {

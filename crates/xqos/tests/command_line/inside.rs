@@ -64,6 +64,18 @@ fn a_recorded_trace_is_summarised_shown_exported_and_replayed() {
         assert!(bytes.starts_with(begins) && bytes.len() > 10_000, "{name}: {} bytes", bytes.len());
     }
 
+    let export = |output: &str| {
+        let mut command = xqos();
+        command.args(["trace", "export", &file, output, "--format", "csv"]).current_dir(&folder.path);
+        command
+    };
+    let printed = ended(&mut export("-")).with(0);
+    assert!(printed.out == fs::read_to_string(folder.file("a.csv")).unwrap() && !Path::new(&folder.file("-")).exists());
+    // The reader of standard output has gone, as with `| head`.
+    let (_, closed) = std::os::unix::net::UnixStream::pair().unwrap();
+    let closed = Running::start(export("-").stdout(std::os::fd::OwnedFd::from(closed)).stderr(Stdio::piped()));
+    assert_eq!(closed.ended().with(0).err, "");
+
     let fleet = folder.file("fleet.parquet");
     ended(xqos().args(["trace", "export", "--host", "ts01", &file, &fleet])).with(0);
     for table in ["sessions", "clients", "bursts", "waits"] {
