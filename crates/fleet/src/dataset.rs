@@ -65,6 +65,8 @@ fn escaped(value: &str) -> String {
 pub struct SessionFiles<T> {
     session: Session,
     files: BTreeMap<PathBuf, Writer<T>>,
+    /// Files that are complete, but still have their unfinished names.
+    closed: Vec<Writer<T>>,
     written: Written,
 }
 
@@ -83,7 +85,8 @@ impl Written {
 
 impl<T: Table> SessionFiles<T> {
     pub fn new(session: &Session) -> SessionFiles<T> {
-        SessionFiles { session: session.clone(), files: BTreeMap::new(), written: Written::default() }
+        let (files, closed, written) = (BTreeMap::new(), Vec::new(), Written::default());
+        SessionFiles { session: session.clone(), files, closed, written }
     }
 
     pub fn add(&mut self, display: &str, day: &Day, row: &T::Row<'_>) -> Result<(), Error> {
@@ -96,9 +99,21 @@ impl<T: Table> SessionFiles<T> {
         file.add(row)
     }
 
-    /// Completes all open files. Rows of the same day that are added later would go into a file that replaces this one.
+    /// Writes everything that is left to all open files. They appear in the folder only when [`SessionFiles::finish`]
+    /// is called, which needs no more space on the disk: several tables thus appear together or not at all. No rows of
+    /// the same day may be added later.
+    pub fn close(&mut self) -> Result<(), Error> {
+        for mut file in std::mem::take(&mut self.files).into_values() {
+            file.close()?;
+            self.closed.push(file);
+        }
+        Ok(())
+    }
+
+    /// Completes all files.
     pub fn finish(&mut self) -> Result<Written, Error> {
-        for file in std::mem::take(&mut self.files).into_values() {
+        self.close()?;
+        for file in std::mem::take(&mut self.closed) {
             self.written.bytes += file.finish()?;
             self.written.files += 1;
         }

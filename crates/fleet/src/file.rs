@@ -23,7 +23,7 @@ const GROUP_ROWS: usize = 122_880;
 
 #[derive(Debug)]
 pub struct Writer<T> {
-    /// `None` after [`Writer::finish`].
+    /// `None` after [`Writer::close`].
     file: Option<SerializedFileWriter<File>>,
     cells: Vec<Cells>,
     rows: usize,
@@ -52,12 +52,17 @@ impl<T: Table> Writer<T> {
         if self.rows < GROUP_ROWS { Ok(()) } else { self.flush() }
     }
 
+    /// Writes everything that is left. The file keeps its unfinished name.
+    pub fn close(&mut self) -> Result<(), Error> {
+        self.flush()?;
+        self.cells = Vec::new();
+        let closed = self.file.take().map(SerializedFileWriter::close).transpose();
+        closed.map(drop).map_err(|why| Error::Parquet(self.path.clone(), why))
+    }
+
     /// Completes the file and replaces any file of the same name. Returns its length in bytes.
     pub fn finish(mut self) -> Result<u64, Error> {
-        self.flush()?;
-        if let Some(file) = self.file.take() {
-            file.close().map_err(|why| Error::Parquet(self.path.clone(), why))?;
-        }
+        self.close()?;
         let failed = |why| Error::File(self.path.clone(), why);
         fs::rename(&self.unfinished, &self.path).map_err(failed)?;
         Ok(fs::metadata(&self.path).map_err(failed)?.len())

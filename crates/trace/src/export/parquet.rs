@@ -121,7 +121,7 @@ impl<'a> Export<'a> {
         Ok(())
     }
 
-    /// Writes the figures and files of the day.
+    /// Writes the figures of the day, and ends its files.
     fn end_day(&mut self) -> Result<(), Error> {
         let figures = self.model.take_recent_of_all();
         for (key, figures) in figures.iter().enumerate().filter(|(_, figures)| figures.slices > 0) {
@@ -131,10 +131,9 @@ impl<'a> Export<'a> {
             let row = client_row(&self.session.name, key, client, figures, longest);
             self.clients.add(&self.header.display, &self.today, &row)?;
         }
-        self.clients.finish()?;
-        self.bursts.finish()?;
-        self.waits.finish()?;
-        Ok(())
+        self.clients.close()?;
+        self.bursts.close()?;
+        self.waits.close()
     }
 
     fn finish(mut self) -> Result<Written, Error> {
@@ -153,6 +152,7 @@ impl<'a> Export<'a> {
             early_ends: long(self.model.early_ends),
         };
         self.sessions.add(&self.header.display, &day(self.header, began).0, &row)?;
+        self.sessions.close()?;
         let others = self.clients.finish()?.plus(self.bursts.finish()?).plus(self.waits.finish()?);
         Ok(self.sessions.finish()?.plus(others))
     }
@@ -291,12 +291,20 @@ mod tests {
         events
     }
 
-    fn written(name: &str) -> (Folder, Written) {
-        let folder = Folder(std::env::temp_dir().join(format!("xqos-trace-{name}-{}", std::process::id())));
+    fn folder(name: &str) -> Folder {
+        Folder(std::env::temp_dir().join(format!("xqos-trace-{name}-{}", std::process::id())))
+    }
+
+    fn export(folder: &Folder) -> Result<Written, Error> {
         let realtime_offset_ns = 86_400 * SECOND_NS as i64 - MIDNIGHT.0 as i64;
         let header = Header { host: "ts01".into(), display: ":7".into(), realtime_offset_ns, ..Header::default() };
         let target = Target { folder: &folder.0, host: None, session: Some("one") };
-        let written = write(&header, events().into_iter(), &Names::default(), &target).unwrap();
+        write(&header, events().into_iter(), &Names::default(), &target)
+    }
+
+    fn written(name: &str) -> (Folder, Written) {
+        let folder = folder(name);
+        let written = export(&folder).unwrap();
         (folder, written)
     }
 
@@ -304,6 +312,20 @@ mod tests {
         let path = folder.0.join(format!("{table}/host=ts01/display=%3A7/day={day}/one.parquet"));
         let reader = SerializedFileReader::new(File::open(path).unwrap()).unwrap();
         reader.get_row_iter(None).unwrap().map(Result::unwrap).collect()
+    }
+
+    #[test]
+    fn a_table_that_cannot_be_written_leaves_no_other_table() {
+        fn files(folder: &Path) -> Vec<PathBuf> {
+            let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+            paths.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
+        }
+        let folder = folder("refused");
+        fs::create_dir(&folder.0).unwrap();
+        // The last table needs a folder of this name.
+        fs::write(folder.0.join("sessions"), "").unwrap();
+        export(&folder).unwrap_err();
+        assert_eq!(files(&folder.0), [folder.0.join("sessions")]);
     }
 
     #[test]

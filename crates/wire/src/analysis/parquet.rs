@@ -34,6 +34,8 @@ pub fn write(report: &Report, target: &Target<'_>) -> Result<Written, Error> {
             round_trips.add(&display, &day, &round_trip(session, number, wait))?;
         }
     }
+    connections.close()?;
+    round_trips.close()?;
     Ok(connections.finish()?.plus(round_trips.finish()?))
 }
 
