@@ -43,6 +43,11 @@ impl Error {
     pub fn in_one_line(&self) -> String {
         in_one_line(&self.to_string())
     }
+
+    /// Returns true if the server did not answer in time. It may go on later.
+    pub fn is_late(&self) -> bool {
+        matches!(self, Error::Server(xqos_client::Error::Late))
+    }
 }
 
 impl From<ConnectionError> for Error {

@@ -125,7 +125,7 @@ impl Daemon {
 
     /// Reason to end after an error; `None` to continue. A server that hangs may go on later.
     fn end_after(&self, error: &Error) -> Option<End> {
-        if is_late(error) {
+        if error.is_late() {
             return None;
         }
         match self.applier.server().control.server_info() {
@@ -139,7 +139,7 @@ impl Daemon {
 
     /// Prints an error once, because it may repeat, and pauses.
     fn continue_after(&mut self, error: &Error, signals: &Signals) -> Result<()> {
-        if is_late(error) {
+        if error.is_late() {
             // The clients that were to be evaluated have not been.
             self.schedule.add_all();
         }
@@ -350,10 +350,6 @@ impl Daemon {
             note(text);
         }
     }
-}
-
-fn is_late(error: &Error) -> bool {
-    matches!(error, Error::Server(xqos_client::Error::Late))
 }
 
 fn is_now(due: Option<Duration>) -> bool {

@@ -100,6 +100,8 @@ impl Sampler {
     pub fn sample(&mut self) -> Result<Sample> {
         self.read();
         let now = Readings::of(&self.session.control)?;
+        // Ask before the figures of the interval are taken, because the server may not answer in time.
+        let longest_requests = self.longest_requests(&now)?;
         let Readings { info, list, .. } = &now;
         // During a server grab, other clients' requests about windows would block.
         if info.grab_holder == 0 {
@@ -112,7 +114,7 @@ impl Sampler {
         self.measured.retain(|&base, _| list.clients.iter().any(|entry| entry.client == base));
         self.measured.values_mut().for_each(|client| client.advance(self.feed.model.now));
         let before = self.before.take();
-        let server = self.server(&now, before.as_ref())?;
+        let server = Server { longest_requests, lost: self.feed.model.lost, ..Server::new(&now, before.as_ref()) };
         let then = before.as_ref().map(Readings::client_lists).unwrap_or_default();
         let departed = departed::list(&then, &now.client_lists(), now.elapsed_ns(before.as_ref()), server.running);
         let before = before.as_ref().map(|before| &before.list);
@@ -156,12 +158,10 @@ impl Sampler {
         traced.waits_since().map(|since| since.0)
     }
 
-    fn server(&self, now: &Readings, before: Option<&Readings>) -> Result<Server> {
+    fn longest_requests(&self, now: &Readings) -> Result<Vec<Longest>> {
         // The server does not answer this request after xqos has stepped aside.
         let longest = if now.info.armed { self.session.control.longest_requests()?.requests } else { Vec::new() };
-        let longest = longest.iter().map(|request| Longest::new(request, now.list.now_ns, &self.names));
-        let (longest_requests, lost) = (longest.collect(), self.feed.model.lost);
-        Ok(Server { longest_requests, lost, ..Server::new(now, before) })
+        Ok(longest.iter().map(|request| Longest::new(request, now.list.now_ns, &self.names)).collect())
     }
 
     /// The most expensive kinds of requests of a client since its trace began; empty below trace level `requests`.

@@ -109,7 +109,14 @@ fn stream(display: Option<&str>, every: Duration) -> Result<()> {
     let mut sampler = Sampler::open(display)?;
     loop {
         sampler.wait(every);
-        if !output::try_print(&format!("{}\n", serde_json::to_string(&sampler.sample()?)?))? {
+        let sample = match sampler.sample() {
+            Err(error) if error.is_late() => {
+                output::note(&error.in_one_line());
+                continue;
+            }
+            sample => sample?,
+        };
+        if !output::try_print(&format!("{}\n", serde_json::to_string(&sample)?))? {
             return Ok(());
         }
     }

@@ -85,6 +85,18 @@ fn a_signal_ends_the_screen_and_restores_the_terminal() {
 }
 
 #[test]
+fn a_screen_goes_on_when_the_server_hangs() {
+    let (server, folder) = (Server::served(&[]), Folder::new("screen-hangs"));
+    let shown = || String::from_utf8_lossy(&fs::read(folder.file("typescript")).unwrap_or_default()).into_owned();
+    let screen = Screen::start(&server, &folder, "");
+    eventually("the screen is shown", || shown().contains("PROGRAM").then_some(()));
+    server.process.signal("STOP");
+    eventually("it says so", || shown().contains("the server does not answer").then_some(()));
+    server.process.signal("CONT");
+    assert_eq!(screen.quit(), Some(0));
+}
+
+#[test]
 fn a_screen_ends_with_its_terminal() {
     let (server, folder) = (Server::served(&[]), Folder::new("screen-gone"));
     // The program ignores the hang-up, as under nohup.

@@ -112,6 +112,8 @@ struct View {
     users: Users,
     filter: String,
     paused: bool,
+    /// The server did not answer in time, so that the sample is an earlier one.
+    is_silent: bool,
     /// The first visible line of the help, if it is open.
     help: Option<u16>,
     selected: Option<Key>,
@@ -181,9 +183,13 @@ fn show(
             is_new = taken.elapsed() >= every && !view.paused;
         }
         if is_new {
-            sample = sampler.sample()?;
+            let next = sampler.sample();
             taken = Instant::now();
-            view.remember(&sample);
+            view.is_silent = next.as_ref().is_err_and(xqos_agent::Error::is_late);
+            if !view.is_silent {
+                sample = next?;
+                view.remember(&sample);
+            }
         }
     }
 }

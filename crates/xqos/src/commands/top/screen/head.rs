@@ -36,6 +36,7 @@ impl View {
         let bold = [
             Some(format!("xqos top {display}")),
             self.paused.then(|| "PAUSED".to_owned()),
+            self.is_silent.then(|| "the server does not answer".to_owned()),
             (!self.filter.is_empty()).then(|| format!("filter: {}", self.filter)),
             self.grouping(),
             holder.map(|holder| format!("server grab: {}", described(&holder.entry))),

@@ -138,6 +138,9 @@ fn the_head_shows_complete_figures_at_any_size() {
             assert!(screen.iter().any(|line| line.contains(figure)), "'{figure}' is missing in\n{}", screen.join("\n"));
         }
     }
+    view.is_silent = true;
+    assert!(screen(&mut view, &sample, 80, 24)[0].starts_with("xqos top :0  the server does not answer  policy"));
+    view.is_silent = false;
     let info = ServerInfo { armed: false, reason: "a reason of many words".to_owned(), ..info() };
     let server = Server { info, ..sample.server.clone() };
     let screen = screen(&mut view, &Sample { server, ..sample }, 40, 8);
