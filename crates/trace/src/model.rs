@@ -68,6 +68,10 @@ pub struct Model {
     local: BTreeSet<u32>,
     threads: Threads,
     without_causes: bool,
+    /// Keys of clients that the last call of [`Model::forget_gone`] has forgotten.
+    forgotten: Vec<usize>,
+    /// Keys of clients that were forgotten before; later clients get them.
+    free: Vec<usize>,
 }
 
 impl Model {
@@ -81,7 +85,7 @@ impl Model {
         Model { without_causes: true, ..Model::default() }
     }
 
-    /// All clients of the trace, in order of connection.
+    /// All clients of the trace, in order of connection unless some were forgotten ([`Model::forget_gone`]).
     pub fn clients(&self) -> &[Client] {
         &self.clients
     }

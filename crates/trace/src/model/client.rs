@@ -92,7 +92,8 @@ pub struct Burst {
     pub causes: Vec<(Cause, u64)>,
 }
 
-/// A client of the trace. Its key is its index in [`Model::clients`](super::Model::clients), which never changes.
+/// A client of the trace. Its key is its index in [`Model::clients`](super::Model::clients), which never changes. After
+/// the client is forgotten, another one may get the key.
 #[derive(Clone, Debug, Default)]
 pub struct Client {
     pub id: ClientId,
@@ -115,6 +116,7 @@ pub struct Client {
     pub(super) waits: BTreeMap<Cause, u64>,
     pub(super) grabbed_at: Option<Time>,
     pub(super) demand: Demand,
+    pub(super) is_forgotten: bool,
 }
 
 /// A client's service time and idle time, which give the share of the server that it would use if it never waited.

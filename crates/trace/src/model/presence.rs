@@ -8,8 +8,12 @@ use xqos_core::{ClientId, Time};
 impl Model {
     pub(super) fn create(&mut self, id: ClientId, at: Time) -> usize {
         self.destroy(id, at);
-        let key = self.clients.len();
-        self.clients.push(Client { id, connected: at, waits_since: at, ..Client::default() });
+        let client = Client { id, connected: at, waits_since: at, ..Client::default() };
+        let key = self.free.pop().unwrap_or(self.clients.len());
+        match self.clients.get_mut(key) {
+            Some(forgotten) => *forgotten = client,
+            None => self.clients.push(client),
+        }
         self.present.insert(id, key);
         key
     }
@@ -54,13 +58,22 @@ impl Model {
         (client.gone, client.ready_since, client.budget) = (Some(at), None, None);
     }
 
-    /// Drops the figures of disconnected clients but keeps their identities. Views that run for weeks need this.
+    /// Drops the figures of disconnected clients. Views that run for weeks need this. Their identities stay until the
+    /// next call; then later clients may get their keys.
     pub fn forget_gone(&mut self) {
         let is_gone = |clients: &[Client], key: usize| clients.get(key).is_none_or(|client| client.gone.is_some());
-        for client in self.clients.iter_mut().filter(|client| client.gone.is_some()) {
+        self.free.append(&mut self.forgotten);
+        let gone = |client: &Client| client.gone.is_some() && !client.is_forgotten;
+        for (key, client) in self.clients.iter_mut().enumerate().filter(|(_, client)| gone(client)) {
             (client.total, client.recent, client.waits) = Default::default();
+            client.is_forgotten = true;
+            self.forgotten.push(key);
+        }
+        if self.forgotten.is_empty() {
+            return;
         }
         let clients = &self.clients;
+        self.local = clients.iter().filter(|client| !client.is_forgotten).map(|client| client.identity.pid).collect();
         self.worst.retain(|burst| !is_gone(clients, burst.key));
         self.delays.retain(|(key, cause), _| {
             let by = match cause {

@@ -265,3 +265,21 @@ fn what_has_not_ended_ends_with_the_trace() {
     let behind: u64 = model.delays().iter().filter(|(key, ..)| *key == 1).map(|(_, _, ns)| ns).sum();
     assert_eq!((behind, model.worst()[0].key), (100 * MS, 1));
 }
+
+#[test]
+fn memory_does_not_grow_with_clients_that_have_left_and_were_forgotten() {
+    let (mut script, client) = (Script(Model::without_causes()), ClientId(1));
+    for pid in 1..100 {
+        script.fact(0, Fact::Connected { client, descriptor: 4 });
+        script.at(0, Entry::Identity { client, pid, base: 1 << 20, uid: 0 });
+        script.at(0, Entry::Name { client, part: 0, bytes: *b"xclock\0\0\0\0\0\0\0\0\0\0" });
+        script.fact(0, Fact::Arrived { client });
+        let burst = script.slice(1, 0, 5, 1, false).expect("it is over");
+        assert_eq!(script.0.name(burst.key), format!("xclock ({pid})"));
+        assert_eq!(script.0.clients()[burst.key].total.slices, 1, "not those of an earlier client");
+        script.fact(6, Fact::Disconnected { client });
+        script.0.forget_gone();
+        assert_eq!(script.0.name(burst.key), format!("xclock ({pid})"), "it is known until the next call");
+    }
+    assert!(script.0.clients().len() <= 2 && script.0.local.len() <= 1);
+}
