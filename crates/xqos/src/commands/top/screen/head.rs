@@ -46,7 +46,7 @@ impl View {
         let mut parts: Vec<_> = bold.into_iter().flatten().map(|text| Span::styled(text, style)).collect();
         parts.extend(plain(vec![
             format!("policy {}", server.info.policy.name()),
-            format!("{} clients", server.clients),
+            format!("{} client{}", server.clients, if server.clients == 1 { "" } else { "s" }),
         ]));
         parts
     }

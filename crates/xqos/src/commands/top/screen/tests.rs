@@ -138,6 +138,8 @@ fn the_head_shows_complete_figures_at_any_size() {
             assert!(screen.iter().any(|line| line.contains(figure)), "'{figure}' is missing in\n{}", screen.join("\n"));
         }
     }
+    let one = Sample { server: Server { clients: 1, ..sample.server.clone() }, ..sample.clone() };
+    assert_eq!(screen(&mut view, &one, 80, 24)[0], "xqos top :0  policy fair  1 client");
     view.is_silent = true;
     assert!(screen(&mut view, &sample, 80, 24)[0].starts_with("xqos top :0  the server does not answer  policy"));
     view.is_silent = false;
