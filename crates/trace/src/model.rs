@@ -215,6 +215,7 @@ impl Model {
                 self.change(client, |client| client.reservation = Some(reservation))
             }
             Fact::Release { holder: Holder::Client(client) } => self.change(client, |client| client.budget = None),
+            Fact::Role { client, role } => self.change(client, |client| client.role = role),
             Fact::SyncPriority { client, priority } => self.change(client, |client| client.sync_priority = priority),
             _ => {}
         }
@@ -238,6 +239,7 @@ impl Model {
                 continue;
             }
             let key = self.create_unless(id, at);
+            self.clients[key].role = scheduler.role(id);
             let is_ready = self.clients[key].ready_since.is_some();
             if scheduler.is_ready(id) && !is_ready {
                 self.activate(id, at);

@@ -30,7 +30,7 @@ mod trigger;
 
 use crate::names::Names;
 use xqos_abi::trace::Event;
-use xqos_core::{PolicyKind, Time};
+use xqos_core::{PolicyKind, Role, Time};
 
 pub use trigger::Trigger;
 
@@ -54,6 +54,7 @@ pub struct Party {
     pub pid: u32,
     /// Resource base of a client.
     pub base: u32,
+    pub role: Role,
 }
 
 /// The worst wait.

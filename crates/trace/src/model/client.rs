@@ -3,7 +3,7 @@
 
 use crate::histogram::Histogram;
 use std::collections::BTreeMap;
-use xqos_core::{ClientId, Reservation, ReservationKind, Time};
+use xqos_core::{ClientId, Reservation, ReservationKind, Role, Time};
 
 /// Identity of a client. The identity is kept after the client disconnects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -107,6 +107,7 @@ pub struct Client {
     /// Figures since the last call of [`Model::take_recent`](super::Model::take_recent).
     pub recent: Figures,
     pub sync_priority: i32,
+    pub role: Role,
     /// The bytes of its program's name, which come in parts.
     pub(super) name: Vec<u8>,
     pub(super) ready_since: Option<Time>,

@@ -66,7 +66,7 @@ impl Processor {
             }
         }
         let ran = |(thread, ns)| {
-            let party = Party { name: model.thread_name(thread), pid: thread, base: 0 };
+            let party = Party { name: model.thread_name(thread), pid: thread, ..Party::default() };
             Ran { thread: party, ns, priority: model.thread_priority(thread) }
         };
         let mut all: Vec<Ran> = sums.into_iter().map(ran).collect();

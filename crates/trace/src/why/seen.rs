@@ -318,7 +318,8 @@ impl<'a> Seen<'a> {
     }
 
     fn party(&self, key: usize) -> Party {
-        let identity = &self.model.clients()[key].identity;
-        Party { name: self.model.name(key), pid: identity.pid, base: identity.base }
+        let client = &self.model.clients()[key];
+        let (pid, base, role) = (client.identity.pid, client.identity.base, client.role);
+        Party { name: self.model.name(key), pid, base, role }
     }
 }

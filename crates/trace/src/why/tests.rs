@@ -3,7 +3,7 @@
 
 use super::*;
 use xqos_abi::trace::{Entry, Level, Reason};
-use xqos_core::{ClientId, Fact, Mode, Service};
+use xqos_core::{ClientId, Fact, Mode, Role, Service};
 
 const MS: u64 = 1_000_000;
 const SERVER: u32 = 9;
@@ -129,6 +129,8 @@ fn a_client_that_disconnects_within_its_slice_has_no_unfinished_request() {
 #[test]
 fn the_holder_of_a_server_grab_is_named() {
     let mut script = Script::new(&[("scrot", 100), ("mpv", 200)]);
+    let role = Role { compositor: true, window_manager: false };
+    script.fact(0, Fact::Role { client: ClientId(1), role });
     script.arrives(500, 2);
     script.slice(2, (500, 501), (1, POLY_LINE), false);
     script.arrives(1000, 1);
@@ -143,7 +145,8 @@ fn the_holder_of_a_server_grab_is_named() {
     script.slice(2, (1402, 1403), (1, POLY_LINE), false);
     let (wait, cause) = script.worst();
     assert_eq!((names(&wait), wait.ns), (vec!["mpv (200)"], 352 * MS));
-    assert!(matches!(cause, Cause::Grab { ref who, ns } if who.name == "scrot (100)" && ns == 351 * MS), "{cause:?}");
+    let Cause::Grab { who, ns } = cause else { panic!("{cause:?}") };
+    assert_eq!((who.name.as_str(), who.role, ns), ("scrot (100)", role, 351 * MS));
 }
 
 #[test]

@@ -7,6 +7,7 @@ use xqos_cli::width::wrapped;
 use xqos_core::{PolicyKind, Time};
 use xqos_sys as sys;
 use xqos_trace::file::Header;
+use xqos_trace::show::role_name;
 use xqos_trace::why::{Cause, Diagnosis, Party, Ran, Served, Wait};
 
 /// Width of the paragraph.
@@ -179,9 +180,14 @@ fn advice_for(wait: &Wait, cause: &Cause, diagnosis: &Diagnosis) -> Vec<Advice> 
         ],
         Cause::Grab { who, .. } => {
             let end = format!("No scheduler can serve others during a grab. If it happens again, end {}:", who.name);
-            let end = (who.pid > 0).then(|| advise(&end, &format!("kill {}", who.pid)));
+            let end = || (who.pid > 0).then(|| advise(&end, &format!("kill {}", who.pid)));
+            // Without it, the windows or the session are lost.
+            let is_needed = role_name(who.role).map(|role| {
+                let is = format!("{} is the {role}. See what it asks for during the grab, for its authors:", who.name);
+                advise(&is, "xqos trace record --level requests --time 10s requests.trace")
+            });
             let see = advise("See which client holds the grab while it lasts:", "xqos list");
-            end.into_iter().chain([see]).collect()
+            is_needed.or_else(end).into_iter().chain([see]).collect()
         }
         Cause::Busy { .. } => among_busy(wait, diagnosis),
         Cause::NoProcessor { ran, .. } => vec![for_processor(ran, diagnosis.kernel)],
@@ -275,11 +281,12 @@ fn paragraph_of(text: &str) -> String {
 mod tests {
     use super::*;
     use clap::Parser;
+    use xqos_core::Role;
 
     const MS: u64 = 1_000_000;
 
     fn party(name: &str, pid: u32) -> Party {
-        Party { name: format!("{name} ({pid})"), pid, base: 0x40_0000 }
+        Party { name: format!("{name} ({pid})"), pid, base: 0x40_0000, ..Party::default() }
     }
 
     fn diagnosis(cause: Cause) -> Diagnosis {
@@ -334,6 +341,15 @@ mod tests {
             assert!(text.contains(expected), "'{expected}' is missing: {text}");
             assert!(text.contains("What to do:"), "{text}");
         }
+    }
+
+    #[test]
+    fn a_window_manager_that_holds_a_grab_is_not_to_be_ended() {
+        let who = party("openbox", 100);
+        assert!(text(&diagnosis(Cause::Grab { who: who.clone(), ns: 290 * MS })).contains("kill 100"));
+        let who = Party { role: Role { window_manager: true, compositor: false }, ..who };
+        let text = text(&diagnosis(Cause::Grab { who, ns: 290 * MS }));
+        assert!(text.contains("openbox (100) is the window manager.") && !text.contains("kill"), "{text}");
     }
 
     #[test]
