@@ -56,6 +56,8 @@ pub struct Daemon {
     read_at: Instant,
     last_error: Option<(Instant, String)>,
     folders: Folders,
+    /// The limit per user of the rule files.
+    per_user: Option<u32>,
     user_limit: UserLimit,
     absence: Absence,
     /// A rule depends on whether the display is unwatched.
@@ -91,6 +93,7 @@ impl Daemon {
             read_at: Instant::now(),
             last_error: None,
             folders,
+            per_user: None,
             user_limit: UserLimit::default(),
             absence: Absence::new(unwatched_after),
             needs_viewers: false,
@@ -254,8 +257,7 @@ impl Daemon {
         self.needs_viewers = loaded.rules.rules().iter().any(|rule| rule.matcher.depends_on(State::Unwatched));
         self.rules = loaded.rules;
         self.applier.limit_auto(loaded.limits.auto);
-        let refused = self.user_limit.keep(self.applier.server(), loaded.limits.per_user);
-        refused.into_iter().for_each(|message| self.fail(message));
+        self.per_user = loaded.limits.per_user;
         self.schedule.add_all();
     }
 
@@ -289,6 +291,8 @@ impl Daemon {
 
     fn evaluate(&mut self) -> Result<()> {
         let changed = self.schedule.start(self.began.elapsed());
+        let refused = self.user_limit.keep(self.applier.server(), self.per_user)?;
+        refused.into_iter().for_each(|message| self.fail(message));
         let entries = self.others()?;
         let users = Users::read();
         let is_changed = |entry: &&ClientEntry| match &changed {
@@ -324,7 +328,8 @@ impl Daemon {
             let entries: Vec<ClientEntry> = entries.into_values().collect();
             self.applier.undo(&entries);
         }
-        self.user_limit.keep(self.applier.server(), None);
+        // If the server does not answer, the limit ends with our connection.
+        let _ = self.user_limit.keep(self.applier.server(), None);
         for rule in self.rules.rules() {
             if !self.matched.contains(&rule.place.to_string()) {
                 self.say(&format!("rule '{}' ({}) never matched", rule.id, rule.place));

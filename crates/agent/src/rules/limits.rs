@@ -4,6 +4,7 @@
 //! The server accepts this from root and from the user that runs it, and drops the limit with our connection. A limit
 //! that was set manually takes precedence.
 
+use crate::error::Result;
 use crate::session::Session;
 use xqos_abi::{Setting, Subject};
 use xqos_cli::quantity::Share;
@@ -16,20 +17,22 @@ pub struct UserLimit {
 }
 
 impl UserLimit {
-    /// Sets the limit; `None` removes it. Returns a message.
-    pub fn keep(&mut self, session: &Session, wanted: Option<u32>) -> Option<String> {
+    /// Sets the limit; `None` removes it. Returns a message, or an error if the server does not answer: then it must be
+    /// called again.
+    pub fn keep(&mut self, session: &Session, wanted: Option<u32>) -> Result<Option<String>> {
         let ppm = wanted.unwrap_or(0);
         if ppm == self.set_ppm {
-            return None;
+            return Ok(None);
         }
         let control = &session.control;
         let set = control.set_origin("rules", true);
         let message = match set.and_then(|()| control.set(Subject::Server, Setting::UserLimit(ppm))) {
             Ok(()) => above_all(session, ppm),
+            Err(error @ Error::Late) => return Err(error.into()),
             Err(error) => Some(why_not(session, &error)),
         };
         self.set_ppm = ppm;
-        message
+        Ok(message)
     }
 }
 

@@ -5,6 +5,7 @@ use crate::boost::is_real_time_refused;
 use crate::fixture::{Folder, Running, Server, eventually, kill, module, xqos};
 use crate::rules::{Rules, Windowed, file, rule, weighs, weight};
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -281,6 +282,25 @@ fn a_server_that_hangs_does_not_end_the_daemon() {
     daemon.signal("TERM");
     let said = daemon.ended().with(0).err;
     assert!(said.contains("did not answer in time") && !said.contains("has exited"), "{said}");
+}
+
+#[test]
+fn a_limit_per_user_is_set_when_the_server_answers_again() {
+    let server = Server::served(&[]);
+    let (control, rules) = (control(&server), Rules::new("limits-hang"));
+    let installed = Installed::new("limits-hang", "version = 1\n[limits]\nper_user = 0.3\n");
+    let limit = || control.groups().unwrap().user_limit_ppm;
+    let limited = |ppm| eventually("the limit is as wanted", || (limit() == ppm).then_some(()));
+    let mut daemon = installed.applied_on(&server, &rules);
+    limited(300_000);
+    let mut said = BufReader::new(daemon.err());
+    server.process.signal("STOP");
+    installed.write("version = 1\n[limits]\nper_user = 0.4\n");
+    let mut line = String::new();
+    said.read_line(&mut line).unwrap();
+    assert!(line.contains("did not answer in time"), "{line}");
+    server.process.signal("CONT");
+    limited(400_000);
 }
 
 #[test]
