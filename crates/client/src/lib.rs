@@ -56,6 +56,8 @@ struct HeldRequests {
     posted: usize,
     /// The answers so far, in order; true: refused.
     refused: Vec<bool>,
+    /// The server hangs: further requests are not sent, and count as refused.
+    is_late: bool,
 }
 
 /// The control socket can buffer this many answers.
@@ -116,7 +118,14 @@ impl Control {
         let Transport::Socket(socket) = &self.transport else { return };
         if let Some(held) = self.held_requests().as_mut() {
             while held.posted - held.refused.len() > most {
-                held.refused.push(socket.answer().is_err());
+                let answer = socket.answer();
+                held.refused.push(answer.is_err());
+                if matches!(answer, Err(Error::Late)) {
+                    // Waiting for each of the others would take just as long.
+                    held.is_late = true;
+                    socket.skip(held.posted - held.refused.len());
+                    held.refused.resize(held.posted, true);
+                }
             }
         }
     }
@@ -312,10 +321,17 @@ impl Control {
                 cookie.check().map_err(|error| refusal(error, *first_error))
             }
             Transport::Socket(socket) => {
-                if self.held_requests().as_mut().map(|held| held.posted += 1).is_none() {
+                if self.held_requests().is_none() {
                     return socket.ask(request).map(|_| ());
                 }
-                self.take_answers(MAX_POSTED);
+                self.take_answers(MAX_POSTED - 1);
+                let mut held = self.held_requests();
+                let held = held.get_or_insert_default();
+                held.posted += 1;
+                if held.is_late {
+                    held.refused.push(true);
+                    return Ok(());
+                }
                 socket.send(request)
             }
         }

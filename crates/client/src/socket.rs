@@ -188,6 +188,11 @@ impl Socket {
         }
     }
 
+    /// Skips the answers to this many requests when they arrive.
+    pub(crate) fn skip(&self, answers: usize) {
+        self.state().unwanted += answers;
+    }
+
     fn write(&self, bytes: &[u8]) -> Result<()> {
         (&self.stream).write_all(bytes).map_err(broken)
     }
@@ -325,9 +330,10 @@ fn refusal(code: u8, value: u32) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Control, Transport};
     use std::io::Read;
-    use xqos_abi::NotifyKind;
     use xqos_abi::control::{done, error};
+    use xqos_abi::{NotifyKind, Version};
 
     fn event(client: u32) -> Vec<u8> {
         let (kind, pid, budget_us, period_us, flags) = (NotifyKind::Settings, 0, 0, 0, 0);
@@ -410,6 +416,27 @@ mod tests {
         let mut sent = Vec::new();
         other.read_to_end(&mut sent).unwrap();
         assert_eq!(sent, Request::GetServerInfo.encode(0));
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri's socket pairs support neither send nor timeouts")]
+    fn a_server_that_hangs_gets_no_more_of_the_requests_that_are_held() {
+        let (socket, mut other) = socket(&[], Duration::from_millis(50));
+        let (version, held) = (Version { major: 0, minor: 0 }, Mutex::new(None));
+        let transport = Transport::Socket(socket);
+        let mut control = Control { connection: None, screen: 0, transport, version, held };
+        control.hold();
+        (0..100).for_each(|_| control.stop_trace().unwrap());
+        assert_eq!((control.held(), control.settle()), (100, (0..100).collect()));
+        let mut sent = vec![0; 64 * Request::StopTrace.encode(0).len()];
+        other.read_exact(&mut sent).unwrap();
+        // The server goes on, and answers what it got.
+        other.write_all(&[reply(0).repeat(64), reply(3)].concat()).unwrap();
+        let Transport::Socket(socket) = &mut control.transport else { unreachable!() };
+        socket.until = Some(Instant::now() + PATIENCE);
+        assert_eq!(socket.answer().unwrap().reply, reply(3));
+        drop(control);
+        assert_eq!(other.read(&mut sent).unwrap(), 0, "nothing else was sent");
     }
 
     #[test]
