@@ -22,7 +22,7 @@ mod desired;
 use super::auto::Auto;
 use super::boosted::Boost;
 use crate::client::{described, in_us};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::session::{Account, Session};
 pub use desired::describe;
 use desired::{Assignment, BY_APPLICATION, DesiredSettings};
@@ -113,6 +113,8 @@ pub struct Applier<S, A, B> {
     /// Reported reasons for not raising any process.
     unable: BTreeSet<String>,
     refusal: Option<String>,
+    /// The server did not answer in time, so that not all settings were requested.
+    late: Option<Error>,
 }
 
 /// Returns true if the last setting of this kind was made manually or by the program itself.
@@ -123,7 +125,12 @@ fn is_manual(entry: &ClientEntry, kind: SettingKind) -> bool {
 
 impl<S: Server, A: Auto, B: Boost> Applier<S, A, B> {
     pub fn new(server: S, auto: A, boost: B) -> Applier<S, A, B> {
-        Applier { server, auto, boost, clients: BTreeMap::new(), unable: BTreeSet::new(), refusal: None }
+        Applier { server, auto, boost, clients: BTreeMap::new(), unable: BTreeSet::new(), refusal: None, late: None }
+    }
+
+    /// The error if the server did not answer in time since the previous call. The clients must be evaluated again.
+    pub fn take_late(&mut self) -> Option<Error> {
+        self.late.take()
     }
 
     /// The last refusal since the previous call.
@@ -161,7 +168,9 @@ impl<S: Server, A: Auto, B: Boost> Applier<S, A, B> {
                 // Settings are requested again; searches and boosts have already started and are kept.
                 let Client { is_auto, boosted, reported, .. } = self.clients.remove(&entry.client).unwrap_or_default();
                 self.clients.insert(entry.client, Client { is_auto, boosted, reported, ..before });
-                all_messages.extend(self.set(entry, chosen));
+                if self.late.is_none() {
+                    all_messages.extend(self.set(entry, chosen));
+                }
             } else {
                 all_messages.extend(messages);
             }
@@ -246,12 +255,16 @@ impl<S: Server, A: Auto, B: Boost> Applier<S, A, B> {
             let (requested, target) = (client.requested.get(&kind).copied(), desired.get(&kind).copied());
             let Some(next) = target.or(requested.and_then(initial)).filter(|_| requested != target) else { continue };
             let done = set(kind, next);
-            let is_kept_manual = done.is_err() && is_manual(entry, kind);
+            let is_late = done.as_ref().is_err_and(Error::is_late);
+            let is_kept_manual = done.is_err() && !is_late && is_manual(entry, kind);
             if done.is_ok() || is_kept_manual {
                 client.requested.remove(&kind);
                 client.requested.extend(target.map(|target| (kind, target)));
             }
             made.push((kind, done.map(|()| describe(&next.1))));
+            if is_late {
+                break;
+            }
         }
         made
     }
@@ -279,6 +292,7 @@ impl<S: Server, A: Auto, B: Boost> Applier<S, A, B> {
             let from = from.unwrap_or_else(|| ", because no rule sets it any more".to_owned());
             match done {
                 Ok(what) => messages.push(format!("{what} for {}{from}", described(entry))),
+                Err(error) if error.is_late() => self.late = Some(error),
                 Err(error) => {
                     // Identify a refusal by its request, because its text contains current figures.
                     let requested = format!("{kind:?} {:?}{from}", by.map(|by| by.setting));
@@ -297,7 +311,8 @@ impl<S: Server, A: Auto, B: Boost> Applier<S, A, B> {
     /// Starts or ends a search for a reservation.
     fn search(&mut self, entry: &ClientEntry, is_wanted: bool) -> Option<String> {
         let client = self.clients.entry(entry.client).or_default();
-        if client.is_auto == is_wanted {
+        // If the server does not answer, do not wait for it once for each client.
+        if client.is_auto == is_wanted || is_wanted && self.late.is_some() {
             return None;
         }
         client.is_auto = is_wanted;
@@ -305,7 +320,12 @@ impl<S: Server, A: Auto, B: Boost> Applier<S, A, B> {
             self.auto.end(entry.client);
             return None;
         }
-        let why = self.auto.begin(entry).err()?.in_one_line();
+        let why = self.auto.begin(entry).err()?;
+        if why.is_late() {
+            (client.is_auto, self.late) = (false, Some(why));
+            return None;
+        }
+        let why = why.in_one_line();
         client.reported.insert(why.clone()).then_some(why)
     }
 

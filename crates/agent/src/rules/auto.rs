@@ -54,8 +54,10 @@ impl ByTrace {
 
 impl Auto for ByTrace {
     fn begin(&mut self, entry: &ClientEntry) -> Result<()> {
-        let measured =
-            self.started().map_err(|error| refused!("reserve = \"auto\" has no effect: {}", error.in_one_line()))?;
+        let measured = self.started().map_err(|error| match error.is_late() {
+            true => error,
+            false => refused!("reserve = \"auto\" has no effect: {}", error.in_one_line()),
+        })?;
         measured.adopt(entry);
         Ok(())
     }

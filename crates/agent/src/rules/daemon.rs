@@ -311,7 +311,7 @@ impl Daemon {
         }
         let messages = self.applier.apply(&all);
         self.print(&messages);
-        Ok(())
+        self.applier.take_late().map_or(Ok(()), Err)
     }
 
     fn others(&self) -> Result<BTreeMap<u32, ClientEntry>> {

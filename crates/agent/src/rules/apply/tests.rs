@@ -21,6 +21,8 @@ mod together;
 struct Model {
     entries: RefCell<BTreeMap<u32, ClientEntry>>,
     refuses: bool,
+    /// The server hangs.
+    is_late: bool,
     /// Settings that were made without a lease.
     by_hand: RefCell<BTreeSet<(u32, u32)>>,
     /// All requests for this client are refused.
@@ -86,6 +88,7 @@ impl Server for Model {
     fn set(&self, entry: &ClientEntry, _subject: Subject, setting: Setting) -> Result<()> {
         *self.requests.borrow_mut() += 1;
         let is_refused = self.refuses
+            || self.is_late
             || self.refused == Some(entry.client)
             || self.by_hand.borrow().contains(&(entry.client, setting.kind() as u32));
         if !is_refused {
@@ -97,6 +100,7 @@ impl Server for Model {
         }
         *self.waits.borrow_mut() += 1;
         match (self.refuses, is_refused) {
+            _ if self.is_late => Err(xqos_client::Error::Late.into()),
             (true, _) => Err(refused!("refused at request {}", self.requests.borrow())),
             (_, true) => Err(refused!("refused")),
             _ => Ok(()),
@@ -140,16 +144,23 @@ impl Boost for Boosted {
 }
 
 #[derive(Debug, Default)]
-struct Searches(BTreeSet<u32>);
+struct Searches {
+    clients: BTreeSet<u32>,
+    /// The server hangs.
+    is_late: bool,
+}
 
 impl Auto for Searches {
     fn begin(&mut self, entry: &ClientEntry) -> Result<()> {
-        assert!(self.0.insert(entry.client), "it began already");
+        if self.is_late {
+            return Err(xqos_client::Error::Late.into());
+        }
+        assert!(self.clients.insert(entry.client), "it began already");
         Ok(())
     }
 
     fn end(&mut self, client: u32) {
-        assert!(self.0.remove(&client), "it had not begun");
+        assert!(self.clients.remove(&client), "it had not begun");
     }
 }
 
@@ -362,16 +373,16 @@ fn a_search_begins_and_ends_with_its_rule_and_its_client() {
     let mut desk = Desk::new();
     for set in ["reserve = \"auto\"", "reserve = \"auto\", weight = 2"] {
         desk.rule(set);
-        assert!(desk.0.auto.0.contains(&CLIENT));
+        assert!(desk.0.auto.clients.contains(&CLIENT));
     }
     desk.rule("reserve = \"none\"");
-    assert!(desk.0.auto.0.is_empty());
+    assert!(desk.0.auto.clients.is_empty());
     desk.rule("reserve = \"auto\"");
     desk.undo();
-    assert!(desk.0.auto.0.is_empty());
+    assert!(desk.0.auto.clients.is_empty());
     desk.rule("reserve = \"auto\"");
     desk.0.forget(CLIENT);
-    assert!(desk.0.auto.0.is_empty());
+    assert!(desk.0.auto.clients.is_empty());
 }
 
 #[test]
