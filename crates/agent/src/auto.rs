@@ -7,6 +7,7 @@
 //! | the server refuses it | try (2Q, 2T) once; if that is also refused, report it once, and wait for new advice |
 //! | the client's reservation is not what was set here | another program controls it: ignore the client from now on |
 //! | the client disconnects | forget it |
+//! | the server does not answer in time | do the rest in the next turn |
 //! | nothing is reserved for the client | report each reason once |
 //!
 //! While a client is active, the trace ring is read ten times a second, and the server is queried once a second for the
@@ -19,12 +20,12 @@ mod demand;
 mod processors;
 
 use crate::client::{described, in_ns, in_us, reservation_of, reservation_of_group};
-use crate::error::{Result, refused};
+use crate::error::{Error, Result, refused};
 use crate::feed::Feed;
 use crate::session::{Account, Session};
 use decision::{NotReserved, rhythm, too_few_jobs};
 use processors::Processors;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 use xqos_abi::trace::Level;
 use xqos_abi::{ClientEntry, ServerInfo};
@@ -49,6 +50,8 @@ pub struct Auto {
     processors: Option<Processors>,
     room: Room,
     checked: Option<Instant>,
+    /// Advice that has not been followed yet.
+    advice: VecDeque<(u32, Advice)>,
     notes: Vec<String>,
     /// Also report clients that get no reservation.
     reports_all: bool,
@@ -61,6 +64,8 @@ struct MeasuredClient {
     pid: i32,
     name: String,
     set: Option<Reservation>,
+    /// A reservation to which the server has not answered in time.
+    asked: Option<Reservation>,
     is_refused: bool,
     /// Reported reasons for having no reservation; `None` stands for a reported reservation.
     reported: BTreeSet<Option<NotReserved>>,
@@ -81,6 +86,7 @@ impl Auto {
             processors: None,
             room: Room { auto_limit_ppm: limit_ppm, ..Room::default() },
             checked: None,
+            advice: VecDeque::new(),
             notes: Vec::new(),
             reports_all: false,
             origin: origin.to_owned(),
@@ -110,7 +116,7 @@ impl Auto {
             return false;
         }
         let (pid, name) = (entry.pid, described(entry));
-        let known = MeasuredClient { pid, name, set: None, is_refused: false, reported: BTreeSet::new() };
+        let known = MeasuredClient { pid, name, set: None, asked: None, is_refused: false, reported: BTreeSet::new() };
         self.clients.insert(entry.client, known);
         self.tuner.add(entry.client, self.feed.now());
         self.tuner.weigh(entry.client, entry.weight);
@@ -132,6 +138,7 @@ impl Auto {
 
     fn forget(&mut self, client: u32) -> Option<MeasuredClient> {
         self.tuner.remove(client);
+        self.advice.retain(|&(other, _)| other != client);
         self.clients.remove(&client)
     }
 
@@ -157,6 +164,14 @@ impl Auto {
 
     /// Reads new bursts and follows the tuner's advice. Returns messages for the user.
     pub fn turn(&mut self, session: &Session) -> Result<Vec<String>> {
+        match self.work(session) {
+            Err(error) if error.is_late() => {}
+            worked => worked?,
+        }
+        Ok(std::mem::take(&mut self.notes))
+    }
+
+    fn work(&mut self, session: &Session) -> Result<()> {
         for (client, burst) in self.feed.read(session)? {
             self.tuner.take(client, burst);
         }
@@ -166,14 +181,18 @@ impl Auto {
         if is_due && self.tuner.is_active() {
             self.check_reservations(session)?;
         }
-        let advice = self.tuner.advise(self.feed.now(), &self.room);
-        if !advice.is_empty() {
+        self.advice.extend(self.tuner.advise(self.feed.now(), &self.room));
+        if !self.advice.is_empty() {
             // Another program may have changed reservations since the last check.
             self.check_reservations(session)?;
         }
-        for (client, advice) in advice {
+        while let Some((client, advice)) = self.advice.pop_front() {
             if self.clients.contains_key(&client) {
-                self.follow(session, client, advice)?;
+                let followed = self.follow(session, client, advice);
+                if followed.as_ref().is_err_and(Error::is_late) {
+                    self.advice.push_front((client, advice));
+                }
+                followed?;
             }
         }
         self.report_unreserved();
@@ -187,7 +206,7 @@ impl Auto {
                 }
             }
         }
-        Ok(std::mem::take(&mut self.notes))
+        Ok(())
     }
 
     /// Clears all reservations set here. Returns messages for the user.
@@ -205,10 +224,14 @@ impl Auto {
     fn check_reservations(&mut self, session: &Session) -> Result<()> {
         let entries = session.others()?;
         let by_client: BTreeMap<u32, &ClientEntry> = entries.iter().map(|entry| (entry.client, entry)).collect();
-        let known: Vec<_> = self.clients.iter().map(|(&client, known)| (client, known.set)).collect();
-        for (client, set) in known {
+        let known: Vec<_> = self.clients.iter_mut().map(|(&client, known)| (client, known.asked.take())).collect();
+        for (client, asked) in known {
             let found = by_client.get(&client);
             let now = found.and_then(|entry| reservation_of(entry));
+            let Some(known) = self.clients.get_mut(&client) else { continue };
+            // The server has executed what it had not answered.
+            known.set = asked.filter(|&asked| now == Some((asked, core::ReservationKind::Soft))).or(known.set);
+            let set = known.set;
             if found.is_some() && now == set.map(|set| (set, core::ReservationKind::Soft)) {
                 continue;
             }
@@ -257,7 +280,12 @@ impl Auto {
         while let Some(wanted) = next {
             let typed = in_us(wanted.budget_ns, wanted.period_ns);
             self.set_confidence(session, entry.client)?;
-            match session.control.reserve(entry.client, typed.budget.0, typed.period.0, false) {
+            self.clients.entry(entry.client).and_modify(|known| known.asked = Some(typed));
+            let answer = session.control.reserve(entry.client, typed.budget.0, typed.period.0, false);
+            if !matches!(answer, Err(Answer::Late)) {
+                self.clients.entry(entry.client).and_modify(|known| known.asked = None);
+            }
+            match answer {
                 Ok(()) => {
                     self.clients.entry(entry.client).and_modify(|known| {
                         (known.set, known.is_refused, known.reported) = (Some(typed), false, BTreeSet::from([None]));

@@ -67,7 +67,7 @@ impl Feed {
         self.model.forget_gone();
         self.has_gap = lost;
         if lost && self.is_open() {
-            self.trace(session, self.level)?;
+            session.control.renew_trace(self.level, 0)?;
         }
         Ok(bursts)
     }

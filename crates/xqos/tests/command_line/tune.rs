@@ -194,6 +194,24 @@ fn a_running_film_has_its_reservation_until_auto_ends() {
 }
 
 #[test]
+fn auto_goes_on_when_the_server_hangs() {
+    /// Longer than auto waits for an answer, and than it takes to ask.
+    const HANGS: Duration = Duration::from_millis(13_000);
+    let server = Server::served(&[]);
+    let _film = Film::start(&server);
+    let mut auto = auto(&server);
+    eventually("something is reserved for it", || period(&server, pid()));
+    server.process.signal("STOP");
+    thread::sleep(HANGS);
+    server.process.signal("CONT");
+    assert!(auto.is_running());
+    eventually("it is reserved again", || period(&server, pid()));
+    auto.signal("INT");
+    let told = auto.ended().with(0);
+    assert!(!told.out.contains("by another program"), "{told:#?}");
+}
+
+#[test]
 fn a_manual_change_ends_auto() {
     let server = Server::served(&[]);
     let _film = Film::start(&server);
