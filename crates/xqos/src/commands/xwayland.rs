@@ -117,11 +117,16 @@ fn install(wanted: &[Compositor], dry_run: bool) -> Result<()> {
     };
     if wanted.iter().any(|&compositor| compositor != Compositor::Mutter) {
         let places = Places::of_user()?;
-        let server = files::in_path("Xwayland").context("Xwayland is not installed: install the package xwayland")?;
+        let server = files::server().context("Xwayland is not installed: install the package xwayland")?;
         install_file(&places.wrapper, &files::wrapper(&module, &server), true, &mut step)?;
         let (wlroots, path) = (is_wanted(Compositor::Wlroots), is_wanted(Compositor::Path));
         if wlroots || path {
-            let text = files::environment(&places.wrapper, wlroots, path);
+            // An earlier installation may have been for another compositor.
+            let text = files::environment(
+                &places.wrapper,
+                wlroots || files::sets(&places.environment, "WLR_XWAYLAND"),
+                path || files::sets(&places.environment, "PATH"),
+            );
             install_file(&places.environment, &text, false, &mut step)?;
             let lines: Vec<&str> = text.lines().skip(1).collect();
             output::line(&format!(

@@ -71,6 +71,17 @@ pub fn in_path(name: &str) -> Option<PathBuf> {
     host::in_path(name.as_ref(), |program| !is_ours(program))
 }
 
+/// Xwayland itself, which mutter's script has moved aside.
+pub fn server() -> Option<PathBuf> {
+    in_path("Xwayland").or_else(|| in_path("Xwayland.distrib"))
+}
+
+/// Returns true if our file of environment.d sets this variable.
+pub fn sets(environment: &Path, variable: &str) -> bool {
+    let text = fs::read_to_string(environment).unwrap_or_default();
+    text.lines().any(|line| line.split_once('=').is_some_and(|(name, _)| name == variable))
+}
+
 /// Replaces a file atomically, so that readers see the old or the new one, and creates its folders. A symbolic link is
 /// followed, as editors do: dotfiles are often links.
 pub fn write(path: &Path, text: &str, is_executable: bool) -> Result<()> {

@@ -36,16 +36,15 @@ impl Status {
         let places = Places::of_user()?;
         let read = |path: &std::path::Path| fs::read_to_string(path).unwrap_or_default();
         let ours = |path: &std::path::Path| files::is_ours(path).then(|| path.display().to_string());
-        let (script, environment) = (read(&places.wrapper), read(&places.environment));
+        let script = read(&places.wrapper);
         let divertor = read(files::PROGRAM.as_ref());
         let module = [&script, &divertor].into_iter().find_map(|text| module_of(text));
-        let names = |start: &str| environment.lines().any(|line| line.starts_with(start));
         Ok(Status {
             script: ours(&places.wrapper),
             module_present: module.is_some_and(|module| fs::metadata(module).is_ok()),
             environment: ours(&places.environment),
-            wlroots: names("WLR_XWAYLAND="),
-            path: names("PATH="),
+            wlroots: files::sets(&places.environment, "WLR_XWAYLAND"),
+            path: files::sets(&places.environment, "PATH"),
             weston: weston::without_path(&read(&places.weston)).is_some(),
             diverted: files::is_diverted(),
             running: xqos_sys::pids().into_iter().filter_map(running).collect(),
