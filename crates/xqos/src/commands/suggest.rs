@@ -11,6 +11,7 @@ use serde::Serialize;
 use serde_json::{Value as Json, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use xqos_abi::cut;
 use xqos_agent::client::in_us;
 use xqos_agent::field::{Value, count, fields, json_help, table, time, time_of_us};
 use xqos_cli::output;
@@ -223,28 +224,41 @@ fn reservation(budget_ns: u64, period_ns: u64) -> Reservation {
 /// One rule for each program that needs a reservation. A name has no control characters, so that TOML quotes it as JSON
 /// does.
 fn rules(clients: &[ClientResult]) -> String {
-    let mut done = BTreeSet::new();
+    let (mut done, mut ids) = (BTreeSet::new(), BTreeSet::new());
     let mut text = String::new();
     for client in clients {
         let Some(reserve) = client.reserve() else { continue };
         if client.program.is_empty() || !done.insert(&client.program) {
             continue;
         }
+        let mut id = id_of(&client.program);
+        while !ids.insert(id.clone()) {
+            id.push('_');
+        }
         let separator = if text.is_empty() { "version = 1\n\n" } else { "\n" };
+        // A rule matches the whole name, but the server has only the beginning of a long one.
+        let is_whole = cut(&format!("{}_", client.program)).len() > client.program.len();
         text += &format!(
-            "{separator}[[rule]]\nid = {}\nmatch = {{ exe = [{}] }}\nset = {{ reserve = \"auto\" }}    # found: \"{}\"\n",
-            json!(client.program),
-            json!(format!("*/{}", client.program)),
+            "{separator}[[rule]]\nid = {}\nmatch = {{ name = {} }}\nset = {{ reserve = \"auto\" }}    # found: \"{}\"\n",
+            json!(id),
+            json!(format!("{}{}", client.program, if is_whole { "" } else { "*" })),
             reserve.typed()
         );
     }
     text
 }
 
+/// An id for the rule of a program: a name with other characters is not valid.
+fn id_of(program: &str) -> String {
+    let is_fit = |letter: char| letter.is_ascii_alphanumeric() || "._-".contains(letter);
+    program.chars().take(60).map(|letter| if is_fit(letter) { letter } else { '-' }).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use xqos_core::Time;
+    use xqos_rules::read::Scope;
 
     #[test]
     fn a_program_with_several_connections_gets_one_rule() {
@@ -257,11 +271,15 @@ mod tests {
             }
             ClientResult::new(&seen, &Identity { program: program.to_owned(), ..Identity::default() }, String::new())
         };
-        let rules = rules(&[found("mpv", true), found("mpv", true), found("a\"b", true), found("xterm", false)]);
-        let expected = "version = 1\n\n[[rule]]\nid = \"mpv\"\nmatch = { exe = [\"*/mpv\"] }\nset = { reserve = \"auto\" }    # found: \"2";
+        let programs = [("mpv", true), ("mpv", true), ("a\"b", true), ("a b", true), ("xterm", false)];
+        let rules = rules(&programs.map(|(program, is_periodic)| found(program, is_periodic)));
+        let expected = "version = 1\n\n[[rule]]\nid = \"mpv\"\nmatch = { name = \"mpv\" }\nset = { reserve = \"auto\" }    # found: \"2";
         assert!(rules.starts_with(expected) && rules.contains("/40ms\"\n"), "{rules}");
-        assert_eq!(rules.matches("[[rule]]").count(), 2, "{rules}");
-        assert!(rules.contains(r#"exe = ["*/a\"b"]"#), "{rules}");
+        let read = xqos_rules::read::file("t.toml", &rules, Scope::User).unwrap();
+        assert_eq!(read.rules.iter().map(|rule| rule.id.as_str()).collect::<Vec<_>>(), ["mpv", "a-b", "a-b_"]);
+        assert!(rules.contains(r#"name = "a\"b" }"#), "{rules}");
+        let rules = super::rules(&[found("FactoryGameSteam-Win64-Shipping", true)]);
+        assert!(rules.contains(r#"name = "FactoryGameSteam-Win64-Shipping*" }"#), "{rules}");
     }
 
     #[test]

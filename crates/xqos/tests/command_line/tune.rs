@@ -60,7 +60,7 @@ fn suggest_finds_what_to_reserve_and_prints_the_rule() {
     let file = folder.file("desk.trace");
     trace(Path::new(&file));
     let told = ended(xqos().args(["suggest", &file])).with(0).out;
-    let rule = "version = 1\n\n[[rule]]\nid = \"film\"\nmatch = { exe = [\"*/film\"] }\nset = { reserve = \"auto\" }";
+    let rule = "version = 1\n\n[[rule]]\nid = \"film\"\nmatch = { name = \"film\" }\nset = { reserve = \"auto\" }";
     assert!(told.contains(rule), "{told}");
     assert_eq!(told.matches("[[rule]]").count(), 1, "{told}");
     let json: Value = serde_json::from_str(&ended(xqos().args(["suggest", "--json", &file])).with(0).out).unwrap();
