@@ -7,7 +7,7 @@ use crate::error::{Error, Result, bail, refused};
 use x11rb::connection::Connection;
 use xqos_abi::{ClientEntry, ServerInfo, Setting, Subject, entry_flag};
 use xqos_cli::quantity::{Micros, Reservation, XId};
-use xqos_client::{Control, Error as Answer};
+use xqos_client::{Control, Error as Answer, number_of};
 use xqos_core::ReservationKind;
 use xqos_sys as sys;
 
@@ -46,6 +46,11 @@ impl Session {
             );
         }
         Ok((session, info))
+    }
+
+    /// Returns true if the server runs on this machine, so that /proc has its processes. Over ssh it does not.
+    pub fn is_here(&self) -> bool {
+        number_of(Some(&self.display)).is_some()
     }
 
     pub fn others(&self) -> Result<Vec<ClientEntry>> {

@@ -20,6 +20,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::fs;
 use std::time::Duration;
 use xqos_abi::control;
+use xqos_client::number_of;
 
 /// Absences are measured in minutes, so this is often enough.
 const WATCHED: Duration = Duration::from_secs(5);
@@ -92,7 +93,7 @@ pub fn unwatched_now(session: &Session) -> Option<bool> {
 }
 
 pub fn of_server(session: &Session) -> Viewers {
-    let number = session.display.rsplit_once(':').and_then(|(_, number)| number.split('.').next()?.parse().ok());
+    let number = number_of(Some(&session.display));
     let (Some(number), Ok(info)) = (number, session.control.server_info()) else { return Viewers::NotKnown };
     of_process(info.server_pid, number).unwrap_or(Viewers::NotKnown)
 }

@@ -120,6 +120,7 @@ impl Sampler {
         let before = before.as_ref().map(|before| &before.list);
         let interval_ms = before.map(|before| ms(list.now_ns.saturating_sub(before.now_ns)));
         let processes = self.process_shares(&list.clients, interval_ms);
+        let is_here = self.session.is_here();
         let listed = list.clients.iter().filter(|entry| self.with_own || entry.flags & entry_flag::YOU == 0);
         let mut clients: Vec<Client> = listed
             .map(|entry| Client {
@@ -128,7 +129,7 @@ impl Sampler {
                 waits_since_ns: self.waits_since_ns(entry.client),
                 process_share: processes.get(&entry.pid).copied(),
                 longest_request: self.names.of(entry.longest_request),
-                cpu: Some(entry.pid).filter(|&pid| pid > 0).and_then(Processor::of),
+                cpu: Some(entry.pid).filter(|&pid| pid > 0 && is_here).and_then(Processor::of),
                 measured: self.measured.get(&entry.client).map(xqos_tune::Client::report),
                 ..Client::new(entry, before, list.now_ns, server.running)
             })
@@ -136,6 +137,7 @@ impl Sampler {
         clients.sort_by(|a, b| {
             b.charged_share.total_cmp(&a.charged_share).then(b.entry.charged_ns.cmp(&a.entry.charged_ns))
         });
+        let server = if is_here { server } else { Server { cpu: None, ..server } };
         let now_ms = ms(list.now_ns);
         self.before = Some(now);
         Ok(Sample { version: VERSION, now_ms, interval_ms, server, clients, departed })
@@ -146,7 +148,7 @@ impl Sampler {
         let Some(interval_s) = interval_ms.map(|ms| ms / 1e3).filter(|&seconds| seconds > 0.0) else {
             return HashMap::new();
         };
-        let pids = clients.iter().map(|entry| entry.pid).filter(|&pid| pid > 0);
+        let pids = clients.iter().map(|entry| entry.pid).filter(|&pid| pid > 0 && self.session.is_here());
         let now: HashMap<i32, f64> = pids.filter_map(|pid| Some((pid, used_s(pid)?))).collect();
         let before = std::mem::replace(&mut self.processes, now);
         let share = |(pid, now): (&i32, &f64)| Some((*pid, (now - before.get(pid)?).max(0.0) / interval_s));

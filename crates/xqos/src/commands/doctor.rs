@@ -167,9 +167,10 @@ fn examine(display: Option<&str>) -> Result<Report> {
     let (host, service) = match Control::open(Some(&name))? {
         Some(control) => {
             let settings = Settings::of(&control)?;
-            let pid = i32::try_from(settings.info.server_pid).ok();
-            let host = Host::look(control.connection().ok(), pid);
-            let service = service(settings, &Session { control, display: name.clone() }, &host)?;
+            let session = Session { control, display: name.clone() };
+            let pid = i32::try_from(settings.info.server_pid).ok().filter(|_| session.is_here());
+            let host = Host::look(session.control.connection().ok(), pid);
+            let service = service(settings, &session, &host)?;
             (host, Some(service))
         }
         None => (Host::look(Some(&xqos_client::connect(Some(&name))?.0), None), None),

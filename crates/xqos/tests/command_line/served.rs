@@ -464,3 +464,24 @@ fn run_waits_for_the_program_after_the_server_has_gone() {
     let told = running.ended().with(6);
     assert!(told.err.contains("the X server has gone"), "{told:#?}");
 }
+
+/// The numbers of its processes have no meaning here.
+#[test]
+fn no_processes_of_another_machine_are_looked_up() {
+    let server = Server::served_with(&["-listen", "tcp", "-ac"]);
+    let clock = server.client(XCLOCK);
+    // The same server, reached as if it were far away.
+    let far = format!("127.0.0.1{}", server.display);
+    let ask = |arguments: &[&str]| server.json(&[&["--display", &far], arguments].concat());
+    let told = &ask(&["explain", "--json", "--pid", &clock.pid().to_string()])["clients"][0]["facts"];
+    assert_eq!((&told["name"], &told["exe"]), (&"xclock".into(), &serde_json::Value::Null), "{told:#}");
+    let told = ask(&["doctor", "--json"]);
+    assert_eq!((&told["served"], &told["pid"]), (&true.into(), &serde_json::Value::Null), "{told:#}");
+    let mut top = server.xqos(&["--display", &far, "top", "--json", "--interval", "100ms"]);
+    let mut top = Running::start(top.stdout(Stdio::piped()));
+    // The first sample has nothing to compare with.
+    let line = BufReader::new(top.out()).lines().nth(1).unwrap().unwrap();
+    let told: serde_json::Value = serde_json::from_str(&line).unwrap();
+    let told = told["clients"].as_array().unwrap().iter().find(|client| client["program"] == "xclock").unwrap();
+    assert_eq!(told["process_share"], serde_json::Value::Null, "{told:#}");
+}

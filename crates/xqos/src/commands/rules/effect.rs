@@ -68,7 +68,12 @@ impl Effect {
     pub fn evaluate(session: &Session, entries: &[ClientEntry], rules: &RuleSet) -> Result<Vec<Effect>> {
         let sight = WindowFacts::read(session.control.connection()?)?;
         let (users, unwatched) = (Users::read(), viewers::unwatched_now(session));
-        Ok(entries.iter().map(|entry| Effect::new(entry, &facts(entry, &users, &sight, unwatched), rules)).collect())
+        let known = |entry: &ClientEntry| match facts(entry, &users, &sight, unwatched) {
+            facts if session.is_here() => facts,
+            // Only the daemon, which runs there, can look at the process.
+            facts => ClientFacts { exe: None, cgroup: None, unit: None, ..facts },
+        };
+        Ok(entries.iter().map(|entry| Effect::new(entry, &known(entry), rules)).collect())
     }
 
     pub fn new(entry: &ClientEntry, facts: &ClientFacts, rules: &RuleSet) -> Effect {
