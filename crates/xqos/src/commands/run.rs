@@ -134,13 +134,14 @@ impl Arguments {
             ended: None,
             seen: HashSet::new(),
             ours: BTreeMap::new(),
+            unserved: Vec::new(),
             refused: None,
             vanished: false,
             server_gone: false,
             auto,
         };
-        // Handle connections that were made before we read the first event.
-        for entry in run.session.others()? {
+        // Handle connections that were made before we read the first event. If the server hangs, events follow later.
+        for entry in run.session.others().unwrap_or_default() {
             run.connected(entry.client, entry.pid);
         }
         let status = run.watch(&signals)?;
@@ -196,6 +197,8 @@ struct Run<'a> {
     seen: HashSet<u32>,
     /// Open connections that got the requested settings, with their pids.
     ours: BTreeMap<u32, i32>,
+    /// Those of them for which the server did not answer in time, with their pids.
+    unserved: Vec<(u32, i32)>,
     refused: Option<String>,
     /// A connection ended before its process could be identified.
     vanished: bool,
@@ -211,6 +214,9 @@ impl Run<'_> {
             // Tune first: events that arrive together with the replies to its requests are not reported by poll().
             self.tune();
             self.handle_server();
+            for (client, pid) in std::mem::take(&mut self.unserved) {
+                self.serve(client, pid);
+            }
             self.handle_signals(signals);
             let left = match self.time_left() {
                 Some(Duration::ZERO) => return Ok(self.status.unwrap_or(0)),
@@ -221,7 +227,9 @@ impl Run<'_> {
                 let main = self.status.is_none().then_some(&self.main);
                 self.ours.values().chain(main).for_each(|&pid| processor::raise_other_threads(pid));
             }
-            let left = left.into_iter().chain(threads).chain(self.auto.as_ref().and_then(Auto::wait)).min();
+            let again = (!self.unserved.is_empty()).then_some(Duration::ZERO);
+            let auto = self.auto.as_ref().and_then(Auto::wait);
+            let left = left.into_iter().chain(threads).chain(auto).chain(again).min();
             let files = [signals.as_raw_fd(), self.session.control.descriptor()];
             let files = if self.server_gone { &files[..1] } else { &files[..] };
             sys::poll(files, left).context("cannot wait for the program")?;
@@ -258,6 +266,7 @@ impl Run<'_> {
                     NotifyKind::ClientGone => {
                         self.seen.remove(&notify.client);
                         self.ours.remove(&notify.client);
+                        self.unserved.retain(|&(client, _)| client != notify.client);
                         let said = self.auto.as_mut().and_then(|auto| auto.gone(notify.client));
                         said.iter().for_each(|text| self.report(text));
                     }
@@ -267,6 +276,7 @@ impl Run<'_> {
                 Err(_) => {
                     self.server_gone = true;
                     self.ours.clear();
+                    self.unserved.clear();
                     note("the X server has gone; waiting for the program to exit");
                 }
             }
@@ -317,14 +327,17 @@ impl Run<'_> {
         }
     }
 
-    /// Applies the requested settings to one connection, unless it has closed already.
+    /// Applies the requested settings to one connection, unless it has closed already. If the server does not answer in
+    /// time, this is done again.
     fn serve(&mut self, client: u32, pid: i32) {
         self.ours.insert(client, pid);
-        let Some(entry) = self.entry(client) else {
-            if self.auto.is_some() {
-                self.report(&format!("nothing was reserved for pid {pid}: its connection has closed"));
+        let entry = match self.entry(client) {
+            Ok(Some(entry)) => entry,
+            Ok(None) if self.auto.is_some() => {
+                return self.report(&format!("nothing was reserved for pid {pid}: its connection has closed"));
             }
-            return;
+            Err(error) if error.is_late() => return self.unserved.push((client, pid)),
+            Ok(None) | Err(_) => return,
         };
         let who = described(&entry);
         if self.auto.as_mut().is_some_and(|auto| !auto.adopt(&entry)) {
@@ -333,7 +346,8 @@ impl Run<'_> {
         if let Some(wanted) = self.wish.reserve.and_then(Amount::fixed) {
             match self.session.reserve(&Account::of_client(&entry), wanted, self.wish.kind.get()) {
                 Ok(()) => self.report(&format!("reserved {wanted}{} for {who}", words(self.wish.kind.get()))),
-                Err(_) if self.entry(client).is_none() => return,
+                Err(error) if error.is_late() => return self.unserved.push((client, pid)),
+                Err(_) if self.is_gone(client) => return,
                 Err(error) => self.refuse(client, &error.in_one_line()),
             }
         }
@@ -343,7 +357,8 @@ impl Run<'_> {
                     self.ours.insert(client, pid);
                     self.report(&format!("weight {weight} for {who}"));
                 }
-                Err(_) if self.entry(client).is_none() => {}
+                Err(xqos_client::Error::Late) => self.unserved.push((client, pid)),
+                Err(_) if self.is_gone(client) => {}
                 Err(error) => note(&format!(
                     "cannot set the weight of {who}: {}",
                     self.session.explained(error, &entry).in_one_line()
@@ -363,9 +378,13 @@ impl Run<'_> {
         }
     }
 
-    /// `None` if the client has disconnected or the server has exited.
-    fn entry(&self, client: u32) -> Option<ClientEntry> {
-        self.session.others().ok()?.into_iter().find(|entry| entry.client == client)
+    /// `Ok(None)` if the client has disconnected.
+    fn entry(&self, client: u32) -> xqos_agent::Result<Option<ClientEntry>> {
+        Ok(self.session.others()?.into_iter().find(|entry| entry.client == client))
+    }
+
+    fn is_gone(&self, client: u32) -> bool {
+        matches!(self.entry(client), Ok(None))
     }
 
     fn report(&self, text: &str) {

@@ -4,7 +4,7 @@
 //! Each test has its own Xvfb, started by `xqos server`. The module is taken from XQOS_MODULE, or from the
 //! workspace's target/release.
 
-use crate::fixture::{Ended, Running, Server, ended, eventually, is_ignored, kill};
+use crate::fixture::{Ended, Folder, Running, Server, ended, eventually, is_ignored, kill};
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 use std::thread::sleep;
@@ -463,6 +463,28 @@ fn run_waits_for_the_program_after_the_server_has_gone() {
     server.process.signal("TERM");
     let told = running.ended().with(6);
     assert!(told.err.contains("the X server has gone"), "{told:#?}");
+}
+
+#[test]
+fn a_program_that_connects_while_the_server_hangs_gets_its_reservation_later() {
+    /// Longer than an answer is waited for.
+    const HANGS: Duration = Duration::from_millis(10_500);
+    let (server, folder) = (Server::served(&[]), Folder::new("run-hangs"));
+    let starts = folder.file("starts");
+    let script = format!("until [ -e {starts} ]; do sleep 0.05; done; exec xclock");
+    let running = run(&server, &["--reserve", "3ms/10ms", "--", "sh", "-c", &script]);
+    eventually("it watches for connections", || server.entry(running.pid()));
+    // It learns of the connection only when the server hangs.
+    running.signal("STOP");
+    std::fs::write(&starts, "").unwrap();
+    eventually("the clock is connected", || server.entry_called("xclock"));
+    server.process.signal("STOP");
+    running.signal("CONT");
+    sleep(HANGS);
+    server.process.signal("CONT");
+    eventually("the clock is reserved for", || {
+        server.entry_called("xclock").filter(|entry| reservation(entry).is_some())
+    });
 }
 
 /// The numbers of its processes have no meaning here.
