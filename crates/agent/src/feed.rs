@@ -33,8 +33,8 @@ impl Feed {
 
     /// Starts a trace at this level. An existing reader continues with the new records.
     pub fn trace(&mut self, session: &Session, level: Level) -> Result<()> {
-        self.level = level;
         let reader = session.control.start_trace(level, 0)?;
+        self.level = level;
         self.reader.get_or_insert(reader);
         Ok(())
     }

@@ -40,7 +40,8 @@ impl Sampler {
     /// Starts a trace. The first sample covers the time from now on.
     pub fn open(display: Option<&str>) -> Result<Sampler> {
         let mut sampler = Sampler::connect(display)?;
-        sampler.trace(Level::Slices);
+        // If that fails, as for a server on another machine, there are no response times.
+        let _ = sampler.trace(Level::Slices);
         sampler.before = Some(Readings::of(&sampler.session.control)?);
         Ok(sampler)
     }
@@ -72,9 +73,9 @@ impl Sampler {
         })
     }
 
-    /// Starts a trace. If that fails, as for a server on another machine, there are no response times.
-    pub fn trace(&mut self, level: Level) {
-        let _ = self.feed.trace(&self.session, level);
+    /// Starts a trace, or changes its level.
+    pub fn trace(&mut self, level: Level) -> Result<()> {
+        self.feed.trace(&self.session, level)
     }
 
     pub fn wait(&mut self, time: Duration) {

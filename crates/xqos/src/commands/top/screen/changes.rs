@@ -5,6 +5,7 @@ use super::{Page, Prompt, Purpose, View};
 use crate::kind;
 use std::borrow::Cow;
 use xqos_abi::trace::Level;
+use xqos_agent::Result;
 use xqos_agent::client::{Connection, connection, reservation_of, words};
 use xqos_agent::sample::{Client, Sample, Sampler};
 use xqos_agent::session::Account;
@@ -82,12 +83,8 @@ impl View {
 
     fn toggle_requests(&mut self, sampler: &mut Sampler) {
         let to = if sampler.feed.level == Level::Requests { Level::Slices } else { Level::Requests };
-        sampler.trace(to);
-        self.message = match (sampler.feed.is_open(), to) {
-            (false, _) => "this server provides no trace because it runs on another machine".to_owned(),
-            (_, Level::Requests) => "each request is timed until you press R again".to_owned(),
-            (_, Level::Slices) => "requests are no longer timed".to_owned(),
-        };
+        let traced = sampler.trace(to);
+        self.message = said_of_trace(traced, sampler.feed.is_open(), to);
     }
 
     fn reserve(&mut self, target: &Target, text: &str, sample: &Sample, sampler: &mut Sampler) {
@@ -146,5 +143,28 @@ impl View {
             Ok(()) => format!("undone: {}", change.what),
             Err(error) => sampler.session.explained(error, &client.entry).in_one_line(),
         };
+    }
+}
+
+/// The message after the level of the trace was to change. `is_open`: there is a trace.
+fn said_of_trace(traced: Result<()>, is_open: bool, level: Level) -> String {
+    match (traced, level) {
+        (Err(_), _) if !is_open => "this server provides no trace because it runs on another machine".to_owned(),
+        (Err(error), _) => error.in_one_line(),
+        (Ok(()), Level::Requests) => "each request is timed until you press R again".to_owned(),
+        (Ok(()), Level::Slices) => "requests are no longer timed".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use xqos_client::Error;
+
+    #[test]
+    fn a_server_that_cannot_time_requests_is_not_said_to_do_so() {
+        let refused = said_of_trace(Err(Error::NeedsSingleRequests.into()), true, Level::Requests);
+        assert!(refused.contains("through libc") && !refused.contains("is timed"), "{refused}");
+        assert!(said_of_trace(Err(Error::NoDescriptor.into()), false, Level::Requests).contains("another machine"));
     }
 }
