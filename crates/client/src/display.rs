@@ -15,6 +15,14 @@ pub fn connect(display: Option<&str>) -> Result<(RustConnection, usize)> {
     })
 }
 
+/// The maximum time to establish an X connection while no client holds a grab.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Connects like [`connect`], but gives up if the server hangs or a client holds a grab.
+pub fn connect_soon(display: Option<&str>) -> Result<RustConnection> {
+    Ok(connect_within(display, PATIENCE, || true)?.0)
+}
+
 /// Connects like [`connect`], for at most `patience` and only while `can_succeed` returns true. A connection that
 /// succeeds later is closed.
 pub fn connect_within(

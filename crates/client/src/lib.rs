@@ -13,7 +13,7 @@ mod open;
 mod settings;
 mod socket;
 
-pub use display::{connect, number_of};
+pub use display::{connect, connect_soon, number_of};
 pub use error::Error;
 pub use socket::{Authority, Peer, Socket};
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Opens a control connection: over an X connection, over the control socket, or over both.
 
-use crate::display::{connect, connect_within, number_of};
+use crate::display::{PATIENCE, connect, connect_within, number_of};
 use crate::{Authority, Control, Error, Result, Socket, Transport};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -11,8 +11,6 @@ use xqos_abi::{EXTENSION_NAME, Request, VERSION, Version};
 
 /// The maximum time to wait for the end of a server grab.
 const GRAB_PATIENCE: Duration = Duration::from_millis(300);
-/// The maximum time to establish an X connection while no client holds a grab.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Control {
     /// Connects to a display (`None`: the one in DISPLAY). `Ok(None)`: the server runs without xqos.

@@ -144,6 +144,17 @@ fn the_daemon_refuses_unknown_questions_and_survives_clients_that_leave() {
 }
 
 #[test]
+fn a_server_that_hangs_is_reported() {
+    let server = Server::served(&[]);
+    server.process.signal("STOP");
+    let ask = |word| Running::start(server.xqos(&["rules", word]).stdout(Stdio::piped()).stderr(Stdio::piped()));
+    for asked in ["status", "reload", "off"].map(ask) {
+        asked.ended().failed_saying(&["the X server did not answer in time"]);
+    }
+    server.process.signal("CONT");
+}
+
+#[test]
 fn a_false_daemon_cannot_write_to_the_terminal() {
     let server = Server::served(&[]);
     let peer = Peer::new(&server);

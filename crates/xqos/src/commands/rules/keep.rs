@@ -55,8 +55,7 @@ impl Run {
 
 pub fn off(display: Option<&str>) -> Result<()> {
     let name = display_name(display)?;
-    let (connection, _) = xqos_client::connect(Some(&name))?;
-    match selection_lock::end_daemon(&connection)? {
+    match selection_lock::end_daemon(&xqos_client::connect_soon(Some(&name))?)? {
         Some(holder) if holder.pid != 0 => line(&format!(
             "rules no longer apply on the X server {name}: pid {} has undone its settings; to resume: xqos rules run",
             holder.pid

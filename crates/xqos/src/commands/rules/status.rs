@@ -88,8 +88,7 @@ pub fn reload(display: Option<&str>) -> Result<()> {
 }
 
 fn ask(display: &str, question: Question) -> Result<Status> {
-    let (connection, _) = xqos_client::connect(Some(display))?;
-    let answer = selection_lock::ask(&connection, question)?;
+    let answer = selection_lock::ask(&xqos_client::connect_soon(Some(display))?, question)?;
     let Some(answer) = answer else {
         bail!("no rules are applied on the X server {display}: start `xqos rules run`");
     };
