@@ -12,6 +12,7 @@ use crate::mechanism::engine::Engine;
 use crate::mechanism::requests::{self, Format, Refused};
 use std::cell::{Cell, RefCell};
 use std::io::{self, Read, Write};
+use std::net::Shutdown;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -174,19 +175,19 @@ impl Drop for ControlConnection {
 
 impl ControlConnection {
     fn receive(&mut self, asked: &mut Vec<ControlRequest>) {
-        if !self.output.borrow().is_empty() {
+        if self.is_gone.get() || !self.output.borrow().is_empty() {
             return;
         }
         // The epoll will report any remaining input again.
         let mut chunk = [0; MAX_REQUEST_BYTES];
         match self.stream.read(&mut chunk) {
-            Ok(0) => self.is_gone.set(true),
+            Ok(0) => self.end(),
             Ok(count) => {
                 self.input.extend_from_slice(&chunk[..count]);
                 self.take_requests(asked);
             }
             Err(error) if matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock) => {}
-            Err(_) => self.is_gone.set(true),
+            Err(_) => self.end(),
         }
     }
 
@@ -195,7 +196,7 @@ impl ControlConnection {
         while self.input.len() >= 4 && !self.is_gone.get() {
             let bytes = 4 * usize::from(u16::from_ne_bytes([self.input[2], self.input[3]]));
             if !(4..=MAX_REQUEST_BYTES).contains(&bytes) {
-                self.is_gone.set(true);
+                self.end();
                 return;
             }
             if self.input.len() < bytes {
@@ -208,6 +209,9 @@ impl ControlConnection {
     }
 
     fn send(&self, bytes: &[u8]) {
+        if self.is_gone.get() {
+            return;
+        }
         let was_empty = self.output.borrow().is_empty();
         self.output.borrow_mut().extend_from_slice(bytes);
         if was_empty {
@@ -217,26 +221,38 @@ impl ControlConnection {
             }
         }
         if self.output.borrow().len() > MAX_UNREAD_BYTES {
-            self.is_gone.set(true);
+            self.end();
         }
+    }
+
+    /// Closes the connection. The epoll reports this, so the server drops the connection soon, even if no other one has
+    /// data.
+    fn end(&self) {
+        self.is_gone.set(true);
+        self.output.take();
+        let _ = self.stream.shutdown(Shutdown::Both);
     }
 
     /// Writes as much as fits into the socket's buffer.
     fn flush(&self) {
         let mut output = self.output.borrow_mut();
-        let mut written = 0;
+        let (mut written, mut is_broken) = (0, false);
         while written < output.len() {
             match (&self.stream).write(&output[written..]) {
                 Ok(bytes) => written += bytes,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(_) => {
-                    self.is_gone.set(true);
+                    is_broken = true;
                     break;
                 }
             }
         }
         output.drain(..written);
+        drop(output);
+        if is_broken {
+            self.end();
+        }
     }
 
     fn set_waits_for_room(&self) {
@@ -249,12 +265,12 @@ impl ControlConnection {
         reply[1] = 1;
         if !self.output.borrow().is_empty() {
             // The descriptor would arrive before the bytes that still wait in `output`.
-            self.is_gone.set(true);
+            self.end();
             return;
         }
         let sent = real_libc::send_with_descriptor(self.stream.as_raw_fd(), &reply, descriptor.as_raw_fd());
         if sent.is_err() {
-            self.is_gone.set(true);
+            self.end();
         }
     }
 }
@@ -310,5 +326,24 @@ mod tests {
         assert_eq!(connections.open.len(), streams.len());
         drop(connections);
         assert!(!found.iter().any(|path| path.exists()), "left behind: {found:?}");
+    }
+
+    #[test]
+    fn a_peer_that_reads_no_events_is_disconnected_and_takes_no_more_memory() {
+        let epoll = kernel::new_epoll().unwrap();
+        let mut connections = Connections::default();
+        let (peer, ours) = UnixStream::pair().unwrap();
+        connections.accept(epoll.as_raw_fd(), ours);
+        let id = connections.open[0].id;
+        let event = Notify::decode(&[0; 32], Order::Native).unwrap();
+        let unread = |connections: &Connections| connections.open[0].output.borrow().capacity();
+        for _ in 0..2 * MAX_UNREAD_BYTES / 32 {
+            connections.send_event(id, &event);
+        }
+        assert!(unread(&connections) <= MAX_UNREAD_BYTES, "{} bytes", unread(&connections));
+        let mut events = [libc::epoll_event { events: 0, u64: 0 }; 4];
+        assert_eq!(real_libc::epoll_wait_now(epoll.as_raw_fd(), &mut events), 1, "the server is woken");
+        assert_eq!(connections.receive(epoll.as_raw_fd()).1, [id]);
+        drop(peer);
     }
 }
