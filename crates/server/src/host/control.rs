@@ -27,6 +27,8 @@ const MAX_UNREAD_BYTES: usize = 4 << 20;
 const MAX_CONNECTIONS: usize = 64;
 /// The maximum for all ordinary users combined, so that they leave room for the server's user and root.
 const MAX_OF_OTHERS: usize = 32;
+/// The maximum number of connections accepted before clients are served again.
+const ACCEPTED_AT_ONCE: usize = 16;
 
 #[derive(Debug)]
 struct ControlConnection {
@@ -92,8 +94,11 @@ impl Connections {
 
     /// Reads new requests. Also returns the connections that have ended.
     fn receive(&mut self, epoll: RawFd) -> (Vec<ControlRequest>, Vec<ClientId>) {
-        while let Some(stream) = self.listeners.iter().find_map(|listener| listener.socket.accept().ok()) {
-            self.accept(epoll, stream.0);
+        // The epoll will report any remaining connections again.
+        for _ in 0..ACCEPTED_AT_ONCE {
+            let accepted = self.listeners.iter().find_map(|listener| listener.socket.accept().ok());
+            let Some((stream, _)) = accepted else { break };
+            self.accept(epoll, stream);
         }
         let mut asked = Vec::new();
         for connection in &mut self.open {
@@ -326,6 +331,25 @@ mod tests {
         assert_eq!(connections.open.len(), streams.len());
         drop(connections);
         assert!(!found.iter().any(|path| path.exists()), "left behind: {found:?}");
+    }
+
+    #[test]
+    fn a_flood_of_connections_is_accepted_in_turns() {
+        let epoll = kernel::new_epoll().unwrap();
+        let mut connections = Connections::default();
+        let [display, _] = displays();
+        connections.listen(epoll.as_raw_fd(), display).unwrap();
+        let path = connections.listeners[0].path.clone();
+        let peers: Vec<UnixStream> = (0..3 * ACCEPTED_AT_ONCE).map(|_| UnixStream::connect(&path).unwrap()).collect();
+        let mut events = [libc::epoll_event { events: 0, u64: 0 }; 4];
+        let mut is_reported = || real_libc::epoll_wait_now(epoll.as_raw_fd(), &mut events) > 0;
+        for turn in 1..=3 {
+            assert!(is_reported(), "turn {turn}");
+            connections.receive(epoll.as_raw_fd());
+            assert_eq!(connections.open.len(), turn * ACCEPTED_AT_ONCE);
+        }
+        assert!(!is_reported());
+        drop(peers);
     }
 
     #[test]
