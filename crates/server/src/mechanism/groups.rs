@@ -51,6 +51,8 @@ pub struct Groups {
     /// The largest sum of the reservations of one user, in millionths; 0 means no limit.
     pub user_limit_ppm: u32,
     groups: Vec<Group>,
+    /// The number of the newest group.
+    newest: u16,
 }
 
 impl Groups {
@@ -78,9 +80,18 @@ impl Groups {
             group.members += 1;
             return group.id;
         }
-        let is_free = |id: &GroupId| self.groups.iter().all(|group| group.id != *id);
-        let id = (1..=u16::MAX).map(GroupId).find(is_free).unwrap_or(GroupId::NONE);
+        let id = self.new_id();
         self.groups.push(Group { key, id, label, members: 1, reserved_for: None, origins: SettingOrigins::default() });
+        id
+    }
+
+    /// The next number that no group has. The scheduler still counts what an ended group has used beyond its
+    /// reservation, so a new group does not get the number of one that has just ended.
+    fn new_id(&mut self) -> GroupId {
+        let is_free = |id: &GroupId| self.groups.iter().all(|group| group.id != *id);
+        let mut ids = (self.newest..u16::MAX).chain(0..self.newest).map(|before| GroupId(before + 1));
+        let id = ids.find(is_free).unwrap_or(GroupId::NONE);
+        self.newest = id.0;
         id
     }
 
@@ -175,14 +186,28 @@ mod tests {
     }
 
     #[test]
-    fn a_group_ends_with_its_last_member_and_its_number_is_reused() {
+    fn a_group_ends_with_its_last_member_and_a_new_one_gets_another_number() {
         let mut groups = Groups::new(Grouping::User);
         let (first, again) = (groups.enter(&member(7, None)), groups.enter(&member(8, None)));
         assert_eq!(first, again);
         groups.set_reserved_for(first, Some(1000));
         assert!(groups.leave(first).is_none() && groups.leave(first).is_some());
-        assert_eq!(groups.enter(&member(7, None)), first);
-        assert!(!groups.is_reserved_for(first, 1000));
+        let second = groups.enter(&member(7, None));
+        assert_ne!(second, first);
+        assert!(!groups.is_reserved_for(first, 1000) && !groups.is_reserved_for(second, 1000));
+    }
+
+    #[test]
+    fn numbers_of_groups_are_used_in_turn_and_none_twice() {
+        let mut groups = Groups::new(Grouping::Application);
+        let held = groups.enter(&member(1, None));
+        let mut last = held;
+        for _ in 0..2 * usize::from(u16::MAX) {
+            let id = groups.enter(&member(2, None));
+            assert!(id != held && id != last && id != GroupId::NONE);
+            assert!(groups.leave(id).is_some());
+            last = id;
+        }
     }
 
     #[test]

@@ -267,3 +267,18 @@ fn group_reservations_are_refused_like_those_of_clients() {
     let own = Subject::Client(0).set(Setting::reservation(2000, 20_000, ReservationKind::Soft));
     assert_eq!(server.ask(first, own), Err(Refused::Admission(base(first))), "0.25 + 0.1 of the user's 0.3");
 }
+
+#[test]
+fn a_new_group_does_not_pay_what_an_ended_one_has_used() {
+    let mut server = server(PolicyKind::Fair);
+    let reserve = Subject::Group(0).set(Setting::reservation(1000, 1_000_000, ReservationKind::Hard));
+    let [first] = clients(&mut server);
+    server.ask(first, reserve).unwrap();
+    server.send(first, 1, 5 * MS);
+    server.run_until(Time(10 * MS));
+    assert!(server.host().is_held(first), "it has used more than its budget");
+    server.disconnect(first);
+    let [second] = clients(&mut server);
+    server.ask(second, reserve).unwrap();
+    assert!(!server.host().is_held(second));
+}
