@@ -13,7 +13,7 @@
 use crate::host::identity::Identity;
 use crate::mechanism::origins::SettingOrigins;
 use xqos_abi::{Grouping, Label};
-use xqos_core::GroupId;
+use xqos_core::{ClientId, GroupId};
 
 /// The property that the clients of a group share.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,8 +102,9 @@ impl Groups {
         (self.groups[at].members == 0).then(|| self.groups.swap_remove(at).origins)
     }
 
-    pub fn ids(&self) -> impl Iterator<Item = GroupId> + '_ {
-        self.groups.iter().map(|group| group.id)
+    /// The groups with a setting that this connection leased.
+    pub fn leased_by(&self, asker: ClientId) -> impl Iterator<Item = GroupId> + '_ {
+        self.groups.iter().filter(move |group| !group.origins.leased_by(asker).is_empty()).map(|group| group.id)
     }
 
     pub fn origins(&self, id: GroupId) -> Option<&SettingOrigins> {

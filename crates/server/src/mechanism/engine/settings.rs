@@ -154,7 +154,7 @@ impl<H: Host> Engine<H> {
     pub(super) fn end_leases(&mut self, asker: ClientId) {
         self.declared_origins.end(asker);
         let of_group = |group| self.members(group).next().map(|named| Target::Group(group, named));
-        let groups: Vec<Target> = self.groups.ids().filter_map(of_group).collect();
+        let groups: Vec<Target> = self.groups.leased_by(asker).filter_map(of_group).collect();
         for target in groups.into_iter().chain([Target::Server]).chain(self.ids().map(Target::Client)) {
             for kind in self.origins_of(target).map(|origins| origins.leased_by(asker)).unwrap_or_default() {
                 if let Some(initial) = kind.initial(target.subject()) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Tests how many bytes the mechanism allocates for each client.
+//! Tests how many bytes the mechanism allocates for each client, and that the time for one of them does not grow with
+//! the square of their number.
 //!
 //! Unlike resident memory, which the experiment `memory` reads, the number of allocated bytes does not depend on the
 //! machine, on its page size or on memory that the server has freed before.
@@ -7,8 +8,10 @@
 use super::*;
 use crate::host::Connection;
 use crate::host::identity::Identity;
+use crate::host::kernel;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
+use xqos_abi::Grouping;
 
 /// The maximum for each of 500 clients, as stated in README and docs/figures.md.
 const MOST_BYTES: usize = 1024;
@@ -55,8 +58,14 @@ static ALLOCATOR: Counting = Counting;
 /// The bytes allocated per connected client, without the mock server's own records.
 fn bytes_per_client(settings: &Settings, clients: u16) -> usize {
     let mut server = Server::new(settings);
-    let engine = server.engine();
     let before = BYTES.get();
+    connect(&mut server, clients);
+    (BYTES.get() - before) as usize / usize::from(clients)
+}
+
+/// Connects clients, each of which has a process of its own.
+fn connect(server: &mut Server, clients: u16) {
+    let engine = server.engine();
     for index in 1..=clients {
         let identity = Identity { pid: NOBODY + i32::from(index), uid: USER };
         let base = u32::from(index) << 21;
@@ -64,13 +73,28 @@ fn bytes_per_client(settings: &Settings, clients: u16) -> usize {
             .connected(ClientId(index), Connection { identity, base, ids: 1 << 21, descriptor: u32::from(index) + 10 });
         engine.established(ClientId(index), Some("xterm".into()));
     }
-    (BYTES.get() - before) as usize / usize::from(clients)
+}
+
+#[test]
+fn a_connection_ends_as_quickly_with_a_thousand_groups_as_with_none() {
+    const CONTROL: ClientId = ClientId(ClientId::LIMIT as u16);
+    // The processor time of this thread does not depend on what else runs.
+    let used_ns = |grouping| {
+        let mut server = Server::new(&Settings { grouping, ..Settings::default() });
+        connect(&mut server, 1000);
+        let before = kernel::thread_cpu_ns();
+        (0..100).for_each(|_| server.engine().control_gone(CONTROL));
+        kernel::thread_cpu_ns() - before
+    };
+    let [none, each] = [Grouping::None, Grouping::Application].map(used_ns);
+    println!("{none} ns without groups, {each} ns with one for each client");
+    assert!(each < 20 * none, "{none} ns without groups, {each} ns with one for each client");
 }
 
 #[test]
 fn a_client_takes_at_most_a_kilobyte_under_any_policy_and_grouping() {
     for policy in PolicyKind::ALL {
-        for grouping in xqos_abi::Grouping::ALL {
+        for grouping in Grouping::ALL {
             let settings = Settings { policy, grouping, ..Settings::default() };
             let bytes = bytes_per_client(&settings, 500);
             println!("{} {grouping:?}: {bytes}", policy.name());
