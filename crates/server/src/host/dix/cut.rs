@@ -25,6 +25,7 @@
 //! | another client's connection ends, and with it its windows | is finished first |
 //! | its client's connection breaks, the server resets | is dropped, as requests that were not read yet are |
 //! | input, timers, the server's own drawing | stays: none of them reads or draws a client's pixels |
+//! | someone resizes the screen of a nested server | goes on, but an image that no longer fits ends with BadMatch |
 
 mod begin;
 mod cost;

@@ -297,6 +297,7 @@ impl Symbols {
 pub mod x_error {
     use super::c_int;
     pub const SUCCESS: c_int = 0;
+    pub const MATCH: c_int = 8;
     pub const IMPLEMENTATION: c_int = 17;
 }
 

@@ -6,7 +6,7 @@
 
 use super::sheet::{LONG, SOON, Sheet, begin, rows, rows_after, start};
 use super::world::message;
-use crate::fixture::{Fixture, entry, try_entry, wait_for};
+use crate::fixture::{Fixture, entry, is_missing, try_entry, wait_for};
 use crate::flood::Random;
 use crate::recorder::Recorder;
 use crate::survival::connect_after_reset;
@@ -14,7 +14,7 @@ use crate::wire::{Wire, opcode};
 use xqos_abi::{CutReport, Order, PolicyChange, Request, ServerInfo};
 use xqos_client::Control;
 use xqos_core::PolicyKind;
-use xqos_lab::server::Setup;
+use xqos_lab::server::{Kind, Setup};
 
 fn report(control: &Control) -> CutReport {
     control.cut().unwrap()
@@ -302,4 +302,38 @@ fn each_request_is_executed_once_if_a_fault_happens_while_rests_are_pending() {
 
 fn is_aside(fixture: &Fixture) -> bool {
     fixture.xqos_log().contains("stepped aside")
+}
+
+/// Xephyr's screen is as large as its window on another server, where no request of its own clients changes the size.
+#[test]
+fn an_image_is_refused_if_the_screen_becomes_too_small_for_it_while_it_is_read() {
+    const BAD_MATCH: u8 = 8;
+    const QUERY_TREE: u8 = 15;
+    const CONFIGURE_WINDOW: u8 = 12;
+    if is_missing(Kind::Xephyr) {
+        return;
+    }
+    let change = |setup: &mut Setup| {
+        setup.kind = Kind::Xephyr;
+        setup.arguments.push("-resizeable".into());
+    };
+    let Some((_turn, mut fixture)) = start(change) else { return };
+    let control = fixture.control().unwrap();
+    let mut host = Wire::connect(fixture.host().expect("a server that shows it").display(), Order::Native);
+    let tree = host.ask(&message(QUERY_TREE, 0).u32(host.root).finish()).unwrap();
+    assert_eq!(host.u16_in(&tree, 16), 1, "Xephyr has one window");
+    let window = host.u32_in(&tree, 32);
+    let mut owner = fixture.native();
+    owner.set_patience(SOON);
+    let request = message(opcode::GET_IMAGE, 2).u32(owner.root).u32(0).u16(1280).u16(1024).u32(!0).finish();
+    owner.send(&request);
+    wait_for("the request is cut", SOON, || entry(&control, owner.base).cuts > 10);
+    fixture.while_stopped(|| {
+        let smaller = message(CONFIGURE_WINDOW, 0).u32(window).u16(4 | 8).u16(0).u32(64).u32(48).finish();
+        host.tell(&smaller).unwrap();
+    });
+    assert_eq!(owner.answer().expect("an answer").map_err(|error| error.code), Err(BAD_MATCH));
+    let request = message(opcode::GET_IMAGE, 2).u32(owner.root).u32(0).u16(64).u16(48).u32(!0).finish();
+    assert_eq!(owner.ask(&request).unwrap().len(), 32 + 4 * 64 * 48);
+    fixture.assert_armed();
 }

@@ -95,6 +95,10 @@ fn execute_part(cut: &mut Cut, range: Range<u32>, base: *mut u8) -> i32 {
     let Some(here) = state() else { return x_error::IMPLEMENTATION };
     let rows = cut.parts.rows(&range);
     if let Some(image) = cut.image.as_mut().filter(|image| !image.data.is_empty()) {
+        // Someone may have resized the screen, as in a window of Xephyr. No image is left that has this size.
+        if here.server.row_bytes(cut.client, &image.drawable, &image.whole) != image.row_bytes {
+            return x_error::MATCH;
+        }
         let Image { y, .. } = image.whole;
         let part = Image { y: y + rows.start as i16, height: (rows.end - rows.start) as u16, ..image.whole };
         let bytes = |row: u32| row as usize * image.row_bytes as usize;
