@@ -161,6 +161,18 @@ impl Fixture {
         outcome
     }
 
+    /// Sets a limit of the server's process. Returns the limit before.
+    pub fn limit(&self, resource: libc::__rlimit_resource_t, most: u64) -> u64 {
+        let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        // SAFETY: `limit` has room for the present limit, and is read for the new one.
+        unsafe {
+            assert_eq!(libc::prlimit(self.pid() as i32, resource, std::ptr::null(), &mut limit), 0);
+            let before = std::mem::replace(&mut limit.rlim_cur, most);
+            assert_eq!(libc::prlimit(self.pid() as i32, resource, &limit, std::ptr::null_mut()), 0);
+            before
+        }
+    }
+
     pub fn threads(&self) -> usize {
         self.switches().unwrap().len()
     }

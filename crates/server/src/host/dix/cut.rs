@@ -131,7 +131,8 @@ struct State {
     /// RECORD may have exchanged the request tables of clients.
     may_record: bool,
     dri3: Option<u8>,
-    /// The memory of the last image, for the next one: new memory costs as much time as reading the image.
+    /// The memory of the last image, for the next one: new memory costs as much time as reading the image. Freed when a
+    /// client leaves.
     spare: Vec<u8>,
     /// Clients may have made pixmaps of memory that other pixmaps share.
     may_share: bool,
@@ -227,6 +228,7 @@ pub fn gone(client: Client) {
     if let Some(state) = state() {
         state.rests.retain(|rest| rest.client != client);
         state.finished.retain(|&(of, ..)| of != client);
+        state.spare = Vec::new();
         update_guard();
     }
 }

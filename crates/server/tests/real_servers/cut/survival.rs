@@ -11,6 +11,7 @@ use crate::flood::Random;
 use crate::recorder::Recorder;
 use crate::survival::connect_after_reset;
 use crate::wire::{Wire, opcode};
+use std::io::Read;
 use xqos_abi::{CutReport, Order, PolicyChange, Request, ServerInfo};
 use xqos_client::Control;
 use xqos_core::PolicyKind;
@@ -336,4 +337,42 @@ fn an_image_is_refused_if_the_screen_becomes_too_small_for_it_while_it_is_read()
     let request = message(opcode::GET_IMAGE, 2).u32(owner.root).u32(0).u16(64).u16(48).u32(!0).finish();
     assert_eq!(owner.ask(&request).unwrap().len(), 32 + 4 * 64 * 48);
     fixture.assert_armed();
+}
+
+#[test]
+fn an_image_for_which_there_is_no_memory_does_not_end_the_server_and_none_is_kept_for_a_client_that_has_left() {
+    const WIDTH: u16 = 4000;
+    const HEIGHT: u16 = 3000;
+    const IMAGE_KB: u64 = 4 * 4000 * 3000 / 1024;
+    let Some((_turn, mut fixture)) = start(|_| {}) else { return };
+    let (control, mut other) = (fixture.control().unwrap(), fixture.native());
+    other.sync();
+    let before = fixture.private_kb();
+    let mut owner = fixture.native();
+    let image = owner.canvas(WIDTH, HEIGHT);
+    let request = message(opcode::GET_IMAGE, 2).u32(image.pixmap).u32(0).u16(WIDTH).u16(HEIGHT).u32(!0).finish();
+    assert_eq!(owner.ask(&request).unwrap().len() as u64, 32 + 1024 * IMAGE_KB);
+    assert!(entry(&control, owner.base).cuts > 0);
+    drop(owner);
+    wait_for("its memory is free", SOON, || fixture.private_kb() < before + IMAGE_KB / 4);
+
+    let mut owner = fixture.native();
+    let image = owner.canvas(WIDTH, HEIGHT);
+    let request = message(opcode::GET_IMAGE, 2).u32(image.pixmap).u32(0).u16(WIDTH).u16(HEIGHT).u32(!0).finish();
+    let limit = fixture.limit(libc::RLIMIT_AS, address_space(&fixture) + 512 * IMAGE_KB);
+    owner.send(&request);
+    // The server may also end a client whose reply it cannot store.
+    let mut stream = owner.into_stream();
+    let read = std::io::copy(&mut (&mut stream).take(32 + 1024 * IMAGE_KB), &mut std::io::sink()).unwrap_or(0);
+    println!("{read} bytes of the reply");
+    fixture.limit(libc::RLIMIT_AS, limit);
+    other.sync();
+    fixture.assert_armed();
+}
+
+/// The size of the server's address space in bytes.
+fn address_space(fixture: &Fixture) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{}/status", fixture.pid())).unwrap();
+    let kb = text.lines().find_map(|line| line.strip_prefix("VmSize:")?.split_whitespace().next()?.parse::<u64>().ok());
+    1024 * kb.expect("a number")
 }

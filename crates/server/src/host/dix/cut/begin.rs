@@ -118,6 +118,8 @@ impl State {
         (row_bytes > 0 && pending + bytes <= MAX_IMAGE_BYTES).then_some(())?;
         let data = if parts.kind == Kind::GetImage {
             let mut data = std::mem::take(&mut self.spare);
+            // Without this memory, the server reads the image piece by piece.
+            data.try_reserve_exact(bytes.saturating_sub(data.len())).ok()?;
             data.resize(bytes, 0);
             data
         } else {
