@@ -23,6 +23,7 @@ use crate::trace::{RECORD_BYTES, Words};
 use protocol::{BATCH, Cursor, Memory, ReadResult, RingWord};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use rustix::process::{Resource, getrlimit};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -117,8 +118,13 @@ impl Writer {
     /// Creates a ring with room for this many records, rounded up to a power of two within [`CAPACITIES`].
     pub fn create(capacity: u32) -> io::Result<Writer> {
         let capacity = capacity.clamp(*CAPACITIES.start(), *CAPACITIES.end()).next_power_of_two();
+        let bytes = HEADER_BYTES as u64 + u64::from(capacity) * RECORD_BYTES as u64;
+        // Beyond this limit, the kernel would send SIGXFSZ, which ends the server.
+        if getrlimit(Resource::Fsize).current.is_some_and(|most| bytes > most) {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
         let file = File::from(memfd_create(c"xqos-trace", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?);
-        file.set_len(HEADER_BYTES as u64 + u64::from(capacity) * RECORD_BYTES as u64)?;
+        file.set_len(bytes)?;
         let fd = OwnedFd::from(file);
         let mapping = Mapping::new(fd.as_fd(), capacity.into(), true)?;
         mapping.word(0).store(MAGIC, Ordering::Relaxed);

@@ -2,7 +2,9 @@
 //! Tests of traces: their contents, access to them, and readers that die, read slowly or never read.
 
 use crate::busy::{Busy, X11perf};
-use crate::fixture::{Fixture, alone, as_nobody, entry, in_parallel, policies, setup, wait_for, xvfb, xvfb_with};
+use crate::fixture::{
+    Fixture, alone, as_nobody, entry, in_parallel, policies, served, setup, wait_for, xvfb, xvfb_with,
+};
 use crate::wire::Wire;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -272,4 +274,15 @@ fn the_longest_requests_and_the_holder_of_a_long_grab_are_named() {
     assert!(of_grabber.grabs == 1 && of_grabber.grabbed_ns >= 100_000_000, "{of_grabber:?}");
     std::thread::sleep(Duration::from_millis(250));
     assert_eq!(fixture.xqos_log().matches("server grab").count(), 1, "logged once per grab");
+}
+
+/// Beyond its limit of file sizes, a process gets a signal that ends it.
+#[test]
+fn a_trace_that_the_servers_limit_of_file_sizes_forbids_is_refused() {
+    const LIMIT_BYTES: u64 = 1 << 20;
+    let (mut fixture, control) = served();
+    fixture.limit(libc::RLIMIT_FSIZE, LIMIT_BYTES);
+    assert!(control.start_trace(Level::Slices, 1 << 16).is_err());
+    assert!(control.start_trace(Level::Slices, 1 << 14).is_ok(), "a smaller one fits");
+    fixture.assert_armed();
 }
