@@ -174,7 +174,9 @@ impl Host for Libc {
     }
 
     fn begin_loan(&mut self) -> io::Result<()> {
-        self.lender = Some(Lender::begin()?);
+        let lender = Lender::begin()?;
+        self.raised_before = self.raises();
+        self.lender = Some(lender);
         Ok(())
     }
 

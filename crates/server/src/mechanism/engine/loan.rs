@@ -10,6 +10,8 @@ impl<H: Host> Engine<H> {
     pub fn lend(&mut self, lender: ClientId, on: bool, limit_before: u32) -> std::io::Result<()> {
         if on {
             self.host.begin_loan()?;
+            // A second lender has read the limit that the first one has raised.
+            let limit_before = self.lender.map_or(limit_before, |(_, before)| before.min(limit_before));
             self.lender = Some((lender, limit_before));
             self.host.log("the server gets a real-time priority whenever it serves a reserved client");
         } else {

@@ -151,6 +151,19 @@ fn a_loan_raises_the_server_for_reserved_clients_only_and_ends_with_its_lender()
 }
 
 #[test]
+fn the_first_limit_is_restored_after_overlapping_loans() {
+    let mut server = server(PolicyKind::Fair);
+    let [first, second] = [0, 0].map(|uid| server.connect(uid));
+    for (lender, limit_before) in [(first, 0), (second, 4)] {
+        server.ask(lender, Request::LendProcessor { on: true, limit_before }).unwrap();
+    }
+    server.disconnect(first);
+    assert!(server.host().lent);
+    server.disconnect(second);
+    assert_eq!((server.host().lent, server.host().limit_restored), (false, Some(0)));
+}
+
+#[test]
 fn a_trace_names_all_clients_and_ends_with_its_reader() {
     use xqos_abi::ring::{Next, Reader};
     use xqos_abi::trace::{Entry, Event};

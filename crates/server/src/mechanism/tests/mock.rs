@@ -107,6 +107,8 @@ pub struct Mock {
     pub raised: Cell<Option<Time>>,
     pub lent: bool,
     pub refuses_loans: bool,
+    /// The limit on real-time priorities that was restored after a loan.
+    pub limit_restored: Option<u32>,
     pub raises: Cell<u32>,
     pub seen: ObservedRequests,
     /// Each call to ask for short kernel slices (true) or to give them up (false).
@@ -331,8 +333,9 @@ impl Host for Mock {
         Ok(())
     }
 
-    fn end_loan(&mut self, _limit_before: u32) {
+    fn end_loan(&mut self, limit_before: u32) {
         self.lent = false;
+        self.limit_restored = Some(limit_before);
         self.lower();
     }
 
