@@ -30,6 +30,7 @@ struct xqos {
     _Atomic int events;   /* the connection for events; -1 until events are selected */
     _Atomic int requests; /* connection for requests after an origin is set, one request at a time; -1 before */
     pthread_mutex_t requests_lock;
+    unsigned int late;    /* answers that have not arrived in time over `requests`; with the lock */
 };
 
 static inline int xqos_uses_socket(const struct xqos *xqos)

@@ -141,6 +141,7 @@ static int send_request(const struct xqos *xqos, int descriptor, uint8_t opcode,
     return send(descriptor, request, bytes, MSG_NOSIGNAL) == (ssize_t)bytes;
 }
 
+/* If only a part arrives, the connection is shut down, because nothing after it could be told apart. */
 static int receive_all(int descriptor, void *to, size_t bytes)
 {
     char *at = to;
@@ -150,20 +151,24 @@ static int receive_all(int descriptor, void *to, size_t bytes)
 
         if (received < 0 && errno == EINTR)
             continue;
-        if (received <= 0)
+        if (received <= 0) {
+            if (at != to)
+                shutdown(descriptor, SHUT_RDWR);
             return 0;
+        }
         at += received;
         bytes -= (size_t)received;
     }
     return 1;
 }
 
-/* Reads records until the answer arrives. The caller must free it. */
-static int receive_answer(int descriptor, struct wire_reply **out)
+/* Reads the next answer, and skips events. The caller must free it. */
+static int receive_one(int descriptor, struct wire_reply **out)
 {
     unsigned char record[RECORD_BYTES];
     struct wire_reply head;
     size_t more;
+    int result;
 
     do {
         if (!receive_all(descriptor, record, sizeof record))
@@ -172,44 +177,63 @@ static int receive_answer(int descriptor, struct wire_reply **out)
     memcpy(&head, record, sizeof head);
     /* An error has its value where a reply has its length. */
     more = head.type == 0 ? 0 : 4 * (size_t)head.length;
-    if (more > MAX_REPLY_BYTES)
-        return XQOS_ERR_LENGTH;
-    *out = malloc(sizeof record + more);
-    if (!*out)
-        return XQOS_ERR_MEMORY;
-    memcpy(*out, record, sizeof record);
-    if (receive_all(descriptor, (char *)*out + sizeof record, more))
-        return XQOS_OK;
+    *out = more > MAX_REPLY_BYTES ? NULL : malloc(sizeof record + more);
+    if (*out) {
+        memcpy(*out, record, sizeof record);
+        if (receive_all(descriptor, (char *)*out + sizeof record, more))
+            return XQOS_OK;
+        result = XQOS_ERR_CONNECTION;
+    } else {
+        result = more > MAX_REPLY_BYTES ? XQOS_ERR_LENGTH : XQOS_ERR_MEMORY;
+    }
     free(*out);
     *out = NULL;
-    return XQOS_ERR_CONNECTION;
+    shutdown(descriptor, SHUT_RDWR);
+    return result;
 }
 
-static int ask_over(const struct xqos *xqos, int descriptor, uint8_t opcode, void *request, size_t bytes,
-                    struct wire_reply **out)
+/* Reads the answer to the last request. *late counts the earlier requests whose answers have not arrived in time: they
+ * arrive first. */
+static int receive_answer(int descriptor, unsigned int *late, struct wire_reply **out)
+{
+    int result;
+
+    while ((result = receive_one(descriptor, out)) == XQOS_OK && *late > 0) {
+        free(*out);
+        *out = NULL;
+        (*late)--;
+    }
+    if (result != XQOS_OK)
+        (*late)++;
+    return result;
+}
+
+static int ask_over(const struct xqos *xqos, int descriptor, unsigned int *late, uint8_t opcode, void *request,
+                    size_t bytes, struct wire_reply **out)
 {
     if (!send_request(xqos, descriptor, opcode, request, bytes))
         return XQOS_ERR_CONNECTION;
-    return receive_answer(descriptor, out);
+    return receive_answer(descriptor, late, out);
 }
 
 int xqos_socket_ask(struct xqos *xqos, uint8_t opcode, void *request, size_t bytes, struct wire_reply **out)
 {
     int result, descriptor = atomic_load(&xqos->requests);
+    unsigned int late = 0;
 
     *out = NULL;
     if (xcb_connection_has_error(xqos->connection))
         return XQOS_ERR_CONNECTION;
     if (descriptor >= 0) {
         pthread_mutex_lock(&xqos->requests_lock);
-        result = ask_over(xqos, descriptor, opcode, request, bytes, out);
+        result = ask_over(xqos, descriptor, &xqos->late, opcode, request, bytes, out);
         pthread_mutex_unlock(&xqos->requests_lock);
         return result;
     }
     descriptor = connect_to(xqos);
     if (descriptor < 0)
         return XQOS_ERR_CONNECTION;
-    result = ask_over(xqos, descriptor, opcode, request, bytes, out);
+    result = ask_over(xqos, descriptor, &late, opcode, request, bytes, out);
     close(descriptor);
     return result;
 }

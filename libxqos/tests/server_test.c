@@ -7,6 +7,9 @@
  *
  * Each test opens its own connections. run.sh starts the servers.
  */
+#define _POSIX_C_SOURCE 200809L
+
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -114,6 +117,25 @@ static void bad_settings_change_nothing(void)
         EXPECT_INT(after.slice_us, before.slice_us);
         EXPECT_INT(after.max_utilization_ppm, before.max_utilization_ppm);
     }
+    disconnect_client(&c);
+}
+
+/* A server that does not answer for ten seconds counts as hung. If it answers later, that is not the answer to the next
+ * request. Only requests of a context with an origin share a connection to the control socket. */
+static void late_answer_is_not_taken_for_the_next_one(void)
+{
+    struct client c = connect_client();
+    struct xqos_server_info info = server_info(&c);
+    struct xqos_groups groups = { .size = sizeof groups };
+
+    EXPECT_INT(xqos_set_origin(c.xqos, "rule test", 0), XQOS_OK);
+    kill((pid_t)info.server_pid, SIGSTOP);
+    EXPECT_INT(xqos_set_client_weight(c.xqos, XQOS_SELF, 0), XQOS_ERR_CONNECTION);
+    kill((pid_t)info.server_pid, SIGCONT);
+    EXPECT_INT(xqos_set_client_weight(c.xqos, XQOS_SELF, 200), XQOS_OK);
+    EXPECT_INT(xqos_get_groups(c.xqos, &groups), XQOS_OK);
+    EXPECT_INT(xqos_set_client_weight(c.xqos, XQOS_SELF, 0), XQOS_ERR_VALUE);
+    EXPECT(server_info(&c).armed);
     disconnect_client(&c);
 }
 
@@ -253,7 +275,9 @@ static void run_all(void)
     test_reservations();
     test_clients();
     test_events();
-    if (!uses_socket)
+    if (uses_socket)
+        RUN(late_answer_is_not_taken_for_the_next_one);
+    else
         RUN(wrong_lengths_and_opcodes_are_refused);
     RUN(xrt_sets_reads_and_clears);
     set_blocking(0);
