@@ -224,7 +224,8 @@ int xqos_socket_ask(struct xqos *xqos, uint8_t opcode, void *request, size_t byt
     *out = NULL;
     if (xcb_connection_has_error(xqos->connection))
         return XQOS_ERR_CONNECTION;
-    if (descriptor >= 0) {
+    /* The server would also send the events over this connection, from which nobody would read them. */
+    if (descriptor >= 0 && opcode != XQOS_REQUEST_SELECT_EVENTS) {
         pthread_mutex_lock(&xqos->requests_lock);
         result = ask_over(xqos, descriptor, &xqos->late, opcode, request, bytes, out);
         pthread_mutex_unlock(&xqos->requests_lock);

@@ -6,6 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <sys/ioctl.h>
+
+#include "context.h"
 #include "expect.h"
 #include "live.h"
 
@@ -346,6 +349,25 @@ static void deselected_events_are_not_sent(void)
     disconnect_client(&b);
 }
 
+/* A context with an origin has a connection for requests, besides the one for events. */
+static void events_arrive_over_their_own_connection_only(void)
+{
+    struct client a = connect_client(), b = connect_client();
+    struct xqos_event event;
+    int unread = -1;
+
+    EXPECT_INT(xqos_set_origin(b.xqos, "rule test", 0), XQOS_OK);
+    EXPECT_INT(xqos_select_events(b.xqos, XQOS_EVENTS_SETTINGS), XQOS_OK);
+    EXPECT_INT(xqos_set_client_weight(a.xqos, XQOS_SELF, 200), XQOS_OK);
+    EXPECT(wait_for(&b, XQOS_EVENT_SETTINGS, a.base, &event));
+    if (uses_socket) {
+        EXPECT_INT(ioctl(atomic_load(&b.xqos->requests), FIONREAD, &unread), 0);
+        EXPECT_INT(unread, 0);
+    }
+    disconnect_client(&a);
+    disconnect_client(&b);
+}
+
 /* Keeps the server busy with copies of the whole root window through a pixmap of the same size. */
 static void keep_server_busy(struct client *c, int copies)
 {
@@ -387,5 +409,6 @@ void test_events(void)
     RUN(a_mark_has_the_effect_of_an_expose);
     RUN(clients_cause_events);
     RUN(deselected_events_are_not_sent);
+    RUN(events_arrive_over_their_own_connection_only);
     RUN(depletions_cause_events_and_are_counted);
 }
