@@ -8,25 +8,28 @@ use xqos_abi::{Grouping, Label};
 use xqos_core::{ClientId, Fact, GroupId, Holder};
 
 impl<H: Host> Engine<H> {
-    /// Moves a client into the group it now belongs to.
+    /// Moves a client into the group it now belongs to. If it stays in its group, the group keeps its settings, even if
+    /// it has no other client.
     pub(super) fn regroup(&mut self, id: ClientId) {
-        self.leave_group(id);
         let Some(slot) = self.slots.get_mut(usize::from(id.0)).and_then(Option::as_mut) else { return };
-        slot.group = self.groups.enter(&Member {
+        let group = self.groups.enter(&Member {
             identity: slot.identity,
             program: &slot.program,
             control_group: slot.control_group.as_deref(),
             named: slot.named,
         });
-        let group = slot.group;
+        let before = std::mem::replace(&mut slot.group, group);
         self.scheduler.handle(self.host.now(), Fact::Group { client: id, group });
+        self.leave(id, before);
         self.sync_hold(id);
     }
 
     pub(super) fn leave_group(&mut self, id: ClientId) {
-        let Some(group) = self.slot_mut(id).map(|slot| std::mem::replace(&mut slot.group, GroupId::NONE)) else {
-            return;
-        };
+        let group = self.slot_mut(id).map(|slot| std::mem::replace(&mut slot.group, GroupId::NONE));
+        self.leave(id, group.unwrap_or_default());
+    }
+
+    fn leave(&mut self, id: ClientId, group: GroupId) {
         // Reset the group's settings: its number may soon belong to another group.
         let ended = self.groups.leave(group).unwrap_or_default();
         ended.kinds().for_each(|kind| self.apply_initial(Target::Group(group, id), kind));

@@ -282,3 +282,24 @@ fn a_new_group_does_not_pay_what_an_ended_one_has_used() {
     server.ask(second, reserve).unwrap();
     assert!(!server.host().is_held(second));
 }
+
+#[test]
+fn a_group_keeps_its_settings_while_its_only_client_stays_in_it() {
+    let mut server = server(PolicyKind::Fair);
+    let ([client], root) = (clients(&mut server), server.connect(0));
+    let enter = Subject::Client(base(client)).set(Setting::Group(Label::new("players")));
+    let of_group = |setting| Subject::Group(base(client)).set(setting);
+    let reservation = Setting::reservation(1000, 10_000, ReservationKind::Soft);
+    for request in [enter, of_group(Setting::Weight(50)), of_group(Setting::Cap(200_000)), of_group(reservation)] {
+        server.ask(client, request).unwrap();
+    }
+    for request in [enter, Subject::Server.set(Setting::Grouping(Grouping::User))] {
+        server.ask(root, request).unwrap();
+        let entry = entry(&mut server, client);
+        assert_eq!((entry.group_weight, entry.group_cap_ppm, entry.group_period_us), (50, 200_000, 10_000));
+    }
+    server.ask(root, Subject::Client(base(client)).clear(SettingKind::Group)).unwrap();
+    server.ask(root, enter).unwrap();
+    let entry = entry(&mut server, client);
+    assert_eq!((entry.group_weight, entry.group_cap_ppm, entry.group_period_us), (0, 0, 0), "a new group");
+}
