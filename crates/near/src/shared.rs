@@ -52,6 +52,10 @@ impl Outbox {
         self.gone = (self.gone + count).min(self.bytes.len());
         if self.gone == self.bytes.len() {
             self.clear();
+        } else if 2 * self.gone >= self.bytes.len() {
+            // A queue that is never empty must not keep what was sent.
+            self.bytes.drain(..self.gone);
+            self.gone = 0;
         }
     }
 
@@ -164,6 +168,23 @@ impl SharedState {
             let request = asked.request[..].into();
             let learn = self.windows.read(window).map(|reading| Learn::Property { request, reading });
             self.ask_of_our_own(&asked.request, learn);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_queue_that_is_never_empty_keeps_only_what_it_has_to_send() {
+        let mut outbox = Outbox::default();
+        outbox.push(&[0; 1000]);
+        for number in 1..100_000_u32 {
+            outbox.push(&[number as u8; 1000]);
+            outbox.advance(1000);
+            assert_eq!(outbox.bytes(), [number as u8; 1000]);
+            assert!(outbox.bytes.len() <= 2000, "{} bytes after {number} thousand", outbox.bytes.len());
         }
     }
 }
