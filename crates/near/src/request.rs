@@ -135,8 +135,13 @@ impl SharedState {
     }
 
     fn property(&mut self, request: &[u8]) -> Lookup {
-        let window = self.order.u32(request, 4).filter(|_| request.len() == 24 && request[1] == 0);
+        let window = self.order.u32(request, 4).filter(|_| request.len() == 24);
         let Some(window) = window else { return Lookup::default() };
+        if request[1] != 0 {
+            // It may delete the property, so what was read before is no answer to later questions.
+            self.windows.change(window, self.order.u32(request, 8));
+            return Lookup::default();
+        }
         if self.context.greeting.screen(window).is_some() && self.order == NATIVE {
             self.memory.add("", 0, request);
         }

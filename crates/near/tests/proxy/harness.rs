@@ -139,9 +139,16 @@ impl Server {
                     self.event(28, &[window, atom]);
                 }
             }
-            20 => match self.masks.contains_key(&word(4)) {
-                true => self.reply(0, &[self.properties.get(&(word(4), word(8))).copied().unwrap_or(0)]),
-                false => self.error(3, word(4), 20),
+            20 => match self.masks.get(&word(4)).copied() {
+                Some(mask) => {
+                    let property = (word(4), word(8));
+                    let value = self.properties.get(&property).copied().unwrap_or(0);
+                    if request[1] == 1 && self.properties.remove(&property).is_some() && mask & PROPERTY_CHANGE != 0 {
+                        self.event(28, &[word(4), word(8)]);
+                    }
+                    self.reply(0, &[value]);
+                }
+                None => self.error(3, word(4), 20),
             },
             43 => self.reply(0, &[self.executed.iter().filter(|it| it[0] == 8).count() as u32]),
             84 => {

@@ -7,3 +7,4 @@ mod faulty_peers;
 mod fonts;
 mod harness;
 mod random;
+mod windows;

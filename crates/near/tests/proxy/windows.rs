@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT
+//! The program's windows and the root window: properties, and selections of events.
+
+use crate::harness::{Harness, ROOT, messages, request};
+use xqos_near::{Questions, Settings, Store};
+use xqos_wire::x11::bytes::ByteOrder;
+
+const ORDER: ByteOrder = ByteOrder::Little;
+const ATOM: u32 = 7;
+
+fn open() -> Harness {
+    let mut proxy = Harness::new(ORDER, Settings::default(), Store::default());
+    proxy.open(&Questions::default());
+    proxy
+}
+
+fn settle(proxy: &mut Harness, bytes: &[u8]) {
+    proxy.say(bytes);
+    proxy.settle();
+}
+
+/// GetProperty of the root window; 1 as `delete` also deletes the property.
+fn read(delete: u8) -> Vec<u8> {
+    request(ORDER, 20, delete, &[ROOT, ATOM, 31, 0, 1])
+}
+
+fn change(value: u32) -> Vec<u8> {
+    request(ORDER, 18, 0, &[ROOT, ATOM, 31, 32, 1, value])
+}
+
+#[test]
+fn a_property_that_the_program_deletes_is_not_answered_from_memory() {
+    let mut proxy = open();
+    settle(&mut proxy, &change(5));
+    for _ in 0..3 {
+        settle(&mut proxy, &read(0));
+    }
+    assert!(proxy.near.report().total().answered > 0, "the property is known");
+    proxy.heard.clear();
+    settle(&mut proxy, &[read(1), read(0)].concat());
+    let values: Vec<u8> = messages(ORDER, &proxy.heard).iter().map(|reply| reply.rest[5]).collect();
+    assert_eq!((values, proxy.near.report().differences), (vec![5, 0], 0));
+}
