@@ -29,10 +29,8 @@ const MAX_PROPERTY_BYTES: usize = 64 << 10;
 /// A drawable of the program, or a root window.
 #[derive(Clone, Debug, Default)]
 struct Drawable {
-    /// Events that the program selects.
-    mask: u32,
-    /// The last changes of the program's PropertyChange selection: request number, and whether the event is selected.
-    selected: VecDeque<(u64, bool)>,
+    /// The last changes of the program's selection: request number, and the events.
+    selected: VecDeque<(u64, u32)>,
     /// Whether the server reports property changes.
     is_watched: bool,
     /// Number of property changes, reported or requested.
@@ -42,6 +40,13 @@ struct Drawable {
     parent: Option<u32>,
     /// Whether the ID was in use at creation. The server refuses it unless the old window's parent was destroyed.
     is_doubtful: bool,
+}
+
+impl Drawable {
+    /// Events that the program selects.
+    fn mask(&self) -> u32 {
+        self.selected.back().map_or(0, |&(_, events)| events)
+    }
 }
 
 /// The fields of a GetGeometry reply.
@@ -140,15 +145,13 @@ impl Windows {
         };
         let bounds = [12, 14, 16, 18, 20].map(short);
         let geometry = above.zip(depth).map(|(above, depth)| Geometry { root: above.root, depth, bounds });
-        let has_property_change = selects & PROPERTY_CHANGE != 0;
         self.insert(
             id,
             context,
             Drawable {
-                mask: selects,
                 // Events before the creation belong to an older window with this ID.
-                selected: VecDeque::from([(0, true), (number, has_property_change)]),
-                is_watched: has_property_change,
+                selected: VecDeque::from([(0, PROPERTY_CHANGE), (number, selects)]),
+                is_watched: selects & PROPERTY_CHANGE != 0,
                 geometry,
                 parent: Some(parent),
                 ..Drawable::default()
@@ -187,10 +190,8 @@ impl Windows {
         let mask_at = order.u32(request, 8).and_then(|mask| event_mask_at(mask, 12));
         let Some((at, selects)) = mask_at.and_then(|at| Some((at, order.u32(request, at)?))) else { return };
         let Some(window) = self.drawables.get_mut(&id) else { return };
-        let has_property_change = selects & PROPERTY_CHANGE != 0;
-        window.mask = selects;
-        if window.selected.back().is_none_or(|&(_, before)| before != has_property_change) {
-            window.selected.push_back((number, has_property_change));
+        if window.mask() != selects {
+            window.selected.push_back((number, selects));
         }
         if window.selected.len() > MAX_SELECTIONS {
             window.selected.pop_front();
@@ -198,7 +199,21 @@ impl Windows {
         if window.is_watched {
             put_u32(order, request, at, selects | PROPERTY_CHANGE);
         }
-        window.is_watched |= has_property_change;
+        window.is_watched |= selects & PROPERTY_CHANGE != 0;
+    }
+
+    /// Undoes the selection of events with this request number, which the server has refused.
+    pub fn refuse(&mut self, number: u64) {
+        let order = self.order;
+        for (&id, window) in &mut self.drawables {
+            let count = window.selected.len();
+            window.selected.retain(|&(since, _)| since != number);
+            if window.selected.len() < count {
+                window.is_watched = false;
+                window.changes = window.changes.wrapping_add(1);
+                self.properties.retain(|read, _| order.u32(read, 4) != Some(id));
+            }
+        }
     }
 
     fn forget(&mut self, id: u32) {
@@ -226,7 +241,7 @@ impl Windows {
         for _ in 0..MAX_NESTED {
             let parent = window.parent?;
             if context.greeting.screen(parent).is_some() {
-                return (window.mask & STRUCTURE_NOTIFY != 0).then_some(PositionQuery(self.moves));
+                return (window.mask() & STRUCTURE_NOTIFY != 0).then_some(PositionQuery(self.moves));
             }
             window = self.drawables.get(&parent)?;
         }
@@ -260,12 +275,13 @@ impl Windows {
     /// Whether the program had selected a PropertyNotify event that arrives with request number `number`.
     pub fn is_selected(&self, id: u32, number: u64) -> bool {
         let Some(window) = self.drawables.get(&id).filter(|window| !window.is_doubtful) else { return true };
-        window.selected.iter().rev().find(|&&(since, _)| number >= since).is_some_and(|&(_, is_selected)| is_selected)
+        let found = window.selected.iter().rev().find(|&&(since, _)| number >= since);
+        found.is_some_and(|&(_, events)| events & PROPERTY_CHANGE != 0)
     }
 
     /// Whether the proxy selects PropertyChange and the program does not.
     pub fn is_added(&self, id: u32) -> bool {
-        self.drawables.get(&id).is_some_and(|window| window.is_watched && window.mask & PROPERTY_CHANGE == 0)
+        self.drawables.get(&id).is_some_and(|window| window.is_watched && window.mask() & PROPERTY_CHANGE == 0)
     }
 
     /// The request that selects PropertyChange on a window, if that is possible and not yet done.
@@ -275,7 +291,7 @@ impl Windows {
             .get_mut(&id)
             .filter(|window| !window.is_watched && !window.is_doubtful && !self.cannot_watch)?;
         window.is_watched = true;
-        let words = [id, EVENT_MASK, window.mask | PROPERTY_CHANGE];
+        let words = [id, EVENT_MASK, window.mask() | PROPERTY_CHANGE];
         Some(request(self.order, op::CHANGE_WINDOW_ATTRIBUTES_REQUEST, 0, &words))
     }
 

@@ -11,7 +11,9 @@ pub const COLORMAP: u32 = 0x20;
 pub const VISUAL: u32 = 0x21;
 pub const BASE: u32 = 0x20_0000;
 const RENDER: u8 = 139;
-const PROPERTY_CHANGE: u32 = 1 << 22;
+pub const PROPERTY_CHANGE: u32 = 1 << 22;
+/// Selected by another client, the window manager.
+pub const SUBSTRUCTURE_REDIRECT: u32 = 1 << 20;
 
 pub fn put_u16(order: ByteOrder, bytes: &mut [u8], at: usize, value: u16) {
     let two = if order == ByteOrder::Little { value.to_le_bytes() } else { value.to_be_bytes() };
@@ -117,6 +119,7 @@ impl Server {
             1 if self.masks.contains_key(&word(4)) => self.error(14, word(4), 1),
             1 => _ = self.masks.insert(word(4), if word(28) == 1 << 11 { word(32) } else { 0 }),
             2 if !self.masks.contains_key(&word(4)) => self.error(3, word(4), 2),
+            2 if word(12) & SUBSTRUCTURE_REDIRECT != 0 => self.error(10, word(4), 2),
             2 => _ = self.masks.insert(word(4), word(12)),
             8 if !self.masks.contains_key(&word(4)) => self.error(3, word(4), 8),
             8 => self.event(19, &[word(4), word(4)]),

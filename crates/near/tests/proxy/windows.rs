@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! The program's windows and the root window: properties, and selections of events.
 
-use crate::harness::{Harness, ROOT, messages, request};
+use crate::harness::{Harness, PROPERTY_CHANGE, ROOT, SUBSTRUCTURE_REDIRECT, messages, request};
 use xqos_near::{Questions, Settings, Store};
 use xqos_wire::x11::bytes::ByteOrder;
 
@@ -40,4 +40,30 @@ fn a_property_that_the_program_deletes_is_not_answered_from_memory() {
     settle(&mut proxy, &[read(1), read(0)].concat());
     let values: Vec<u8> = messages(ORDER, &proxy.heard).iter().map(|reply| reply.rest[5]).collect();
     assert_eq!((values, proxy.near.report().differences), (vec![5, 0], 0));
+}
+
+/// ChangeWindowAttributes that selects these events of the root window.
+fn select(events: u32) -> Vec<u8> {
+    request(ORDER, 2, 0, &[ROOT, 1 << 11, events])
+}
+
+#[test]
+fn a_refused_selection_leaves_the_selection_before_it() {
+    let mut proxy = open();
+    settle(&mut proxy, &select(PROPERTY_CHANGE));
+    settle(&mut proxy, &select(SUBSTRUCTURE_REDIRECT));
+    settle(&mut proxy, &change(5));
+    let codes: Vec<u8> = messages(ORDER, &proxy.heard).iter().map(|message| message.code).collect();
+    assert_eq!(codes, [0, 28], "the error, and the PropertyNotify that is still selected");
+}
+
+#[test]
+fn a_refused_selection_reports_no_changes() {
+    let mut proxy = open();
+    settle(&mut proxy, &select(SUBSTRUCTURE_REDIRECT | PROPERTY_CHANGE));
+    settle(&mut proxy, &read(0));
+    assert!(proxy.server.executed.contains(&select(PROPERTY_CHANGE)), "the proxy selects the changes itself");
+    settle(&mut proxy, &change(5));
+    let codes: Vec<u8> = messages(ORDER, &proxy.heard).iter().map(|message| message.code).collect();
+    assert_eq!(codes, [0, 1], "no event");
 }
