@@ -38,7 +38,7 @@ struct Drawable {
     /// `None` once another client could have changed the geometry.
     geometry: Option<Geometry>,
     parent: Option<u32>,
-    /// Whether the ID was in use at creation. The server refuses it unless the old window's parent was destroyed.
+    /// Whether the ID was in use at creation, so that the server has probably refused it.
     is_doubtful: bool,
 }
 
@@ -100,12 +100,19 @@ impl Windows {
             op::CREATE_WINDOW_REQUEST => self.create_window(id, request, number, context),
             op::CREATE_PIXMAP_REQUEST => self.create_pixmap(id, request, context),
             op::CHANGE_WINDOW_ATTRIBUTES_REQUEST => self.select(id, request, number),
-            op::DESTROY_WINDOW_REQUEST | op::FREE_PIXMAP_REQUEST => self.forget(id),
-            op::DESTROY_SUBWINDOWS_REQUEST => self.forget_all(context),
+            op::DESTROY_WINDOW_REQUEST => {
+                self.forget_below(id);
+                self.forget(id);
+            }
+            op::FREE_PIXMAP_REQUEST => self.forget(id),
+            op::DESTROY_SUBWINDOWS_REQUEST => self.forget_below(id),
             op::MAP_SUBWINDOWS_REQUEST => self.drawables.values_mut().for_each(|window| window.geometry = None),
             op::REPARENT_WINDOW_REQUEST | op::MAP_WINDOW_REQUEST | op::CONFIGURE_WINDOW_REQUEST => {
                 if let Some(window) = self.drawables.get_mut(&id) {
                     window.geometry = None;
+                    if request[0] == op::REPARENT_WINDOW_REQUEST {
+                        window.parent = order.u32(request, 8);
+                    }
                 }
             }
             op::CHANGE_PROPERTY_REQUEST | op::DELETE_PROPERTY_REQUEST => self.change(id, order.u32(request, 8)),
@@ -221,6 +228,17 @@ impl Windows {
             let order = self.order;
             self.properties.retain(|read, _| order.u32(read, 4) != Some(id));
         }
+    }
+
+    /// Forgets all windows below a window, which are destroyed with it.
+    fn forget_below(&mut self, id: u32) {
+        let below: Vec<u32> = self.drawables.keys().copied().filter(|&other| self.is_below(other, id)).collect();
+        below.into_iter().for_each(|id| self.forget(id));
+    }
+
+    fn is_below(&self, id: u32, ancestor: u32) -> bool {
+        let parent = |&id: &u32| self.drawables.get(&id)?.parent;
+        std::iter::successors(parent(&id), parent).take(MAX_NESTED).any(|parent| parent == ancestor)
     }
 
     /// Forgets all positions, because windows may have moved.
@@ -393,6 +411,21 @@ mod tests {
         assert_eq!(windows.geometry(WINDOW), None);
         assert!(windows.geometry(WINDOW + 1).is_some(), "a pixmap's geometry never changes");
         assert_eq!(windows.geometry(0x40_0001), None);
+    }
+
+    #[test]
+    fn windows_are_destroyed_with_their_parents() {
+        for destroyed in [op::DESTROY_WINDOW_REQUEST, op::DESTROY_SUBWINDOWS_REQUEST] {
+            let (mut windows, context) = created(0);
+            for (id, parent) in [(WINDOW + 1, WINDOW), (WINDOW + 2, WINDOW + 1), (WINDOW + 3, 0x50)] {
+                let words = [id, parent, 0, 0x0064_0032, 0x0001_0001, 0, 0];
+                windows.hear(&mut request(ORDER, op::CREATE_WINDOW_REQUEST, 0, &words), 2, &context);
+                assert!(windows.geometry(id).is_some());
+            }
+            windows.hear(&mut request(ORDER, destroyed, 0, &[WINDOW]), 3, &context);
+            let known = [0, 1, 2, 3].map(|at| windows.geometry(WINDOW + at).is_some());
+            assert_eq!(known, [destroyed == op::DESTROY_SUBWINDOWS_REQUEST, false, false, true]);
+        }
     }
 
     #[test]
