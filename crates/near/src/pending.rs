@@ -46,15 +46,26 @@ pub struct Pending {
 }
 
 #[derive(Debug, Default)]
-pub struct PendingQueue(VecDeque<Pending>);
+pub struct PendingQueue {
+    queue: VecDeque<Pending>,
+    /// The server's number of the last request that is certain to be answered.
+    last_certain: u64,
+}
 
 impl PendingQueue {
     pub fn push(&mut self, pending: Pending) {
-        self.0.push_back(pending);
+        if pending.is_certain {
+            self.last_certain = pending.number;
+        }
+        self.queue.push_back(pending);
+    }
+
+    pub fn last_certain(&self) -> u64 {
+        self.last_certain
     }
 
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.queue.len()
     }
 
     /// Whether the proxy has already asked for this property.
@@ -63,32 +74,32 @@ impl PendingQueue {
             (Recipient::Proxy, Some(Learn::Property { request, .. })) => request[..] == *property,
             _ => false,
         };
-        self.0.iter().any(is_it)
+        self.queue.iter().any(is_it)
     }
 
     pub fn has_comparisons(&self) -> bool {
-        self.0.iter().any(|pending| matches!(pending.recipient, Recipient::Comparison { .. }))
+        self.queue.iter().any(|pending| matches!(pending.recipient, Recipient::Comparison { .. }))
     }
 
     /// Widens a reply's 16-bit sequence number to that of the first pending request that it matches.
     pub fn number_of(&self, low: u16) -> Option<u64> {
-        self.0.iter().map(|pending| pending.number).find(|&number| number as u16 == low)
+        self.queue.iter().map(|pending| pending.number).find(|&number| number as u16 == low)
     }
 
     /// Removes the first request before `number`, which the server has passed without replying.
     pub fn pass(&mut self, number: u64) -> Option<Pending> {
-        let is_passed = self.0.front().is_some_and(|pending| pending.number < number);
-        if is_passed { self.0.pop_front() } else { None }
+        let is_passed = self.queue.front().is_some_and(|pending| pending.number < number);
+        if is_passed { self.queue.pop_front() } else { None }
     }
 
     /// Removes the request with this number if it is the first.
     pub fn take(&mut self, number: u64) -> Option<Pending> {
-        let is_first = self.0.front().is_some_and(|pending| pending.number == number);
-        if is_first { self.0.pop_front() } else { None }
+        let is_first = self.queue.front().is_some_and(|pending| pending.number == number);
+        if is_first { self.queue.pop_front() } else { None }
     }
 
     pub fn put_back(&mut self, pending: Pending) {
-        self.0.push_front(pending);
+        self.queue.push_front(pending);
     }
 }
 

@@ -10,7 +10,7 @@
 //! one that has a reply, or one that cannot cause an error or event. In relaxed order, it may also be a one-way request
 //! on the program's own resources (`answerable::Barrier`).
 
-use crate::bytes::{NATIVE, request as no_operation, text_at};
+use crate::bytes::{self, NATIVE, text_at};
 use crate::context::open_font;
 use crate::edit::{Edit, absent};
 use crate::opcodes::{HIDDEN, Opcode, op};
@@ -19,6 +19,9 @@ use crate::shared::SharedState;
 use crate::shared::verify::Deferred;
 use crate::store::{Answer, Question, Store};
 use xqos_wire::answerable::{Barrier, Class, Condition};
+
+/// Maximum number of requests in a row to which the server sends no reply.
+const MAX_WITHOUT_REPLY: u64 = 1 << 15;
 
 /// The result of a look-up: an answer, and how to use the server's reply.
 #[derive(Debug, Default)]
@@ -33,6 +36,7 @@ struct Lookup {
 impl SharedState {
     /// Handles a request, or the beginning of a long request.
     pub fn ask(&mut self, request: &[u8], is_whole: bool, now_ns: u64, store: &mut Store) {
+        self.require_reply();
         let (major, minor) = (request[0], request[1]);
         let is_long = self.order.u16(request, 2) == Some(0);
         self.last_answered = None;
@@ -69,6 +73,18 @@ impl SharedState {
             None => self.send_on(request, lookup.learn, lookup.edit, has_reply, now_ns, store),
         }
         self.note(request, known.as_ref(), is_long, has_reply, store);
+    }
+
+    /// Asks the server for a reply if it has answered none of so many requests that its 16-bit sequence numbers would
+    /// become ambiguous. The program's library relies on answers that were given here.
+    fn require_reply(&mut self) {
+        if self.sequence.sent() - self.pending.last_certain() < MAX_WITHOUT_REPLY {
+            return;
+        }
+        let number = self.sequence.next_own();
+        self.to_server.push(&bytes::request(self.order, op::GET_INPUT_FOCUS_REQUEST, 0, &[]));
+        let (opcodes, recipient) = ((op::GET_INPUT_FOCUS_REQUEST, 0), Recipient::Proxy);
+        self.pending.push(Pending { number, opcodes, edit: None, learn: None, recipient, is_certain: true });
     }
 
     /// Whether the proxy has already asked this question, so that the reply arrives sooner than if the program asked it
@@ -196,7 +212,7 @@ impl SharedState {
         let (number, at_server) = self.sequence.next_program();
         let (edit, class, given) = (lookup.edit, known.row.class, answer.clone());
         if lookup.is_stateless {
-            self.to_server.push(&no_operation(self.order, op::NO_OPERATION_REQUEST, 0, &[]));
+            self.to_server.push(&bytes::request(self.order, op::NO_OPERATION_REQUEST, 0, &[]));
         } else {
             self.to_server.push(request);
             let recipient = Recipient::Comparison { given: given.clone(), class };

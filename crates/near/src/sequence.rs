@@ -41,6 +41,11 @@ impl SequenceNumbers {
         self.requests
     }
 
+    /// Number of requests sent to the server.
+    pub fn sent(&self) -> u64 {
+        self.sent
+    }
+
     /// Widens the server's 16-bit number. `None` if no such request was sent.
     pub fn widen(&self, low: u16) -> Option<u64> {
         let number = self.reached + u64::from(low.wrapping_sub(self.reached as u16));

@@ -119,6 +119,26 @@ fn an_unexpected_reply_is_passed_on_and_stops_answers() {
 }
 
 #[test]
+fn an_error_after_many_requests_without_a_reply_has_the_right_number() {
+    let mut proxy = open(learned(), Settings::default());
+    let no_operation = request(ORDER, 127, 0, &[]).repeat(1000);
+    for _ in 0..3 {
+        for _ in 0..40 {
+            proxy.say(&no_operation);
+            proxy.settle();
+        }
+        proxy.say(&named(ORDER, 16, 0, "NAME"));
+        proxy.settle();
+    }
+    assert_eq!(proxy.near.report().total().answered, 3);
+    // MapWindow of a window that does not exist.
+    proxy.say(&request(ORDER, 8, 0, &[0xfff]));
+    proxy.settle();
+    let last = messages(ORDER, &proxy.heard).pop().unwrap();
+    assert_eq!((last.code, last.number), (0, 120_004_u32 as u16));
+}
+
+#[test]
 fn an_impossible_sequence_number_is_lowered() {
     let mut proxy = open(Store::default(), Settings::default());
     proxy.say(&request(ORDER, 43, 0, &[]));
@@ -175,7 +195,7 @@ fn a_program_that_reads_nothing_is_not_read_endlessly() {
     let mut said = 0;
     while proxy.near.takes_from_program() {
         proxy.near.from_program(&bytes, 0, &mut proxy.store);
-        proxy.near.to_server().clear();
+        proxy.forward(usize::MAX);
         said += 1;
         assert!(said < 1000 && proxy.near.to_program().bytes().len() < 2 << 20);
     }
