@@ -15,7 +15,7 @@ use xqos_wire::capture::record::Recorder;
 
 /// The ports of displays 0 to 63.
 const DISPLAY_PORTS: RangeInclusive<u16> = 6000..=6063;
-/// Maximum time between two checks of the clock.
+/// Maximum time between two checks of the clock, and minimum time between two writes of buffered data to the file.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 pub fn capture(arguments: &Arguments, interface: &str) -> Result<()> {
@@ -44,9 +44,13 @@ fn run(
 ) -> Result<Drops> {
     let mut progress = Progress::new(arguments.quiet);
     let end = arguments.duration.map(|time| Instant::now() + time);
-    let mut is_last = false;
+    let (mut is_last, mut flushed) = (false, Instant::now());
     loop {
         take_all(live, recorder)?;
+        if flushed.elapsed() >= POLL_INTERVAL {
+            recorder.flush();
+            flushed = Instant::now();
+        }
         let drops = live.drops();
         if is_last || recorder.is_over() {
             return Ok(drops);

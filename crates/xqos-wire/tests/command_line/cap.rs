@@ -402,6 +402,7 @@ fn packets_of_a_network_interface_are_captured() {
     assert_eq!(nice, ended(Command::new("nice").args(["-n", "-40", "nice"])).out.trim(), "the highest that is allowed");
     let mut client = Command::new("xlsatoms");
     ended(client.env("DISPLAY", format!("127.0.0.1:{number}"))).with(0);
+    eventually("the file can be read while it grows", || has(&file, "WM_NAME").then_some(()));
     capture.signal("TERM");
     capture.ended().with(0);
     assert!(said().contains(" 0 dropped by the kernel"), "{}", said());
