@@ -29,7 +29,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 use xqos_cli::output::{line, note};
 use xqos_near::Settings;
@@ -82,6 +82,28 @@ fn find_or_start(arguments: &Arguments, name: &str) -> Result<ResidentProxy> {
     if let Some(proxy) = find(&folder) {
         return Ok(proxy);
     }
+    let mut child = start(arguments, name, &folder)?;
+    let end = Instant::now() + PATIENCE;
+    while Instant::now() < end {
+        if let Some(proxy) = find(&folder) {
+            return Ok(proxy);
+        }
+        match child.try_wait().context("cannot wait for the resident proxy")? {
+            None => {}
+            // Another proxy has the lock: it is starting and will be found, or it is ending and has to be replaced.
+            Some(status) if status.success() => child = start(arguments, name, &folder)?,
+            Some(_) => {
+                let said = fs::read_to_string(folder.join("log")).unwrap_or_default();
+                bail!("the resident proxy did not start: {}", said.trim().trim_start_matches("xqos: "));
+            }
+        }
+        std::thread::sleep(POLL_INTERVAL);
+    }
+    bail!("the resident proxy did not answer within {} s: see {}", PATIENCE.as_secs(), folder.join("log").display())
+}
+
+/// Starts a proxy, which exits immediately if another one has the lock.
+fn start(arguments: &Arguments, name: &str, folder: &Path) -> Result<Child> {
     let mut command = Command::new(sys::own_path());
     command.args(["near", "--serve", "--display", name]).args(arguments.near.words());
     // The proxy outlives this process and must not receive the terminal's signals.
@@ -89,20 +111,7 @@ fn find_or_start(arguments: &Arguments, name: &str) -> Result<ResidentProxy> {
     let log = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(folder.join("log"));
     command.stderr(log.context("cannot create the log of the resident proxy")?);
     sys::unblock_signals_in(&mut command);
-    let mut child = command.spawn().context("cannot start the resident proxy")?;
-    let end = Instant::now() + PATIENCE;
-    while Instant::now() < end {
-        if let Some(proxy) = find(&folder) {
-            return Ok(proxy);
-        }
-        // Another launcher's proxy may have taken the lock; the next iteration finds that proxy.
-        if child.try_wait().context("cannot wait for the resident proxy")?.is_some_and(|status| !status.success()) {
-            let said = fs::read_to_string(folder.join("log")).unwrap_or_default();
-            bail!("the resident proxy did not start: {}", said.trim().trim_start_matches("xqos: "));
-        }
-        std::thread::sleep(POLL_INTERVAL);
-    }
-    bail!("the resident proxy did not answer within {} s: see {}", PATIENCE.as_secs(), folder.join("log").display())
+    command.spawn().context("cannot start the resident proxy")
 }
 
 fn find(folder: &Path) -> Option<ResidentProxy> {

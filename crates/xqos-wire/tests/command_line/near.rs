@@ -2,9 +2,10 @@
 //! Tests `xqos near`: programs get the same answers as without it, but sooner, and no process or file is left.
 
 use crate::fixture::{Ended, Folder, Running, Server, ended, eventually, xqos};
-use std::fs;
+use rustix::fs::{FlockOperation, flock};
+use std::fs::{self, DirBuilder, File};
 use std::io::{Read, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -449,4 +450,21 @@ fn programs_share_a_resident_proxy_until_it_is_stopped() {
     stop().with(0);
     let socket = format!("/tmp/.X11-unix/X{}", display(&first).trim_start_matches(':'));
     eventually("nothing is left", || (!Path::new(&socket).exists()).then_some(()));
+}
+
+#[test]
+fn a_resident_proxy_that_is_ending_is_replaced() {
+    let (server, folder) = (Server::stock(), Folder::new("near-ending"));
+    // A proxy that is ending has the lock, but listens no longer.
+    let place = folder.path.join("xqos-near").join(server.display.trim_start_matches(':'));
+    DirBuilder::new().recursive(true).mode(0o700).create(&place).unwrap();
+    let lock = File::create(place.join("lock")).unwrap();
+    flock(&lock, FlockOperation::LockExclusive).unwrap();
+    let mut command = near(&server, &folder, &["--resident"], &["sh", "-c", "exit 3"]);
+    let launcher = Running::start(command.env("XDG_RUNTIME_DIR", &folder.path).stderr(Stdio::piped()));
+    // The launcher's first proxy finds the lock and exits in this time.
+    std::thread::sleep(Duration::from_secs(1));
+    drop(lock);
+    launcher.ended().with(3);
+    ended(server.xqos(&["near", "--stop"]).env("XDG_RUNTIME_DIR", &folder.path)).with(0);
 }
