@@ -50,7 +50,7 @@ pub struct Arguments {
     #[command(flatten)]
     near: NearOptions,
     /// Do not use the queries of the last start, and do not save the queries of this start
-    #[arg(long)]
+    #[arg(long, conflicts_with = "resident")]
     forget: bool,
     /// Add the queries of this start to a profile, which is created if it does not exist
     #[arg(long, value_name = "FILE", conflicts_with_all = ["resident", "stop", "serve"])]

@@ -6,7 +6,7 @@
 //!
 //! | a launcher sends | the proxy |
 //! |---|---|
-//! | nothing | when the launcher connects, sends `DISPLAY`, `XAUTHORITY` and `strict` or `relaxed`, one line each |
+//! | nothing | when the launcher connects, sends `DISPLAY`, `XAUTHORITY` and its options, one line each |
 //! | `report` | sends the report of all connections that have ended |
 //! | `stop` | exits |
 //!
@@ -51,13 +51,22 @@ struct ResidentProxy {
     display: String,
     authority: PathBuf,
     is_relaxed: bool,
+    verifies: bool,
 }
+
+/// How a resident proxy describes its options.
+const RELAXED: &str = "relaxed";
+const STRICT: &str = "strict";
+const VERIFIES: &str = " verify";
 
 pub fn run(arguments: &Arguments, name: &str, signals: &Signals) -> Result<ExitCode> {
     let proxy = find_or_start(arguments, name)?;
     if proxy.is_relaxed != arguments.near.relaxed {
-        let order = if proxy.is_relaxed { "relaxed" } else { "strict" };
+        let order = if proxy.is_relaxed { RELAXED } else { STRICT };
         note(&format!("the resident proxy runs in {order} order; to change that, first stop it: xqos near --stop"));
+    }
+    if arguments.near.verify && !proxy.verifies {
+        note("the resident proxy runs without --verify; to change that, first stop it: xqos near --stop");
     }
     let mut program = Program::start(&arguments.program, &proxy.display, Some(&proxy.authority))?;
     program.watch(None, signals, arguments.quiet)?;
@@ -119,8 +128,9 @@ fn find(folder: &Path) -> Option<ResidentProxy> {
     socket.set_read_timeout(Some(PATIENCE)).ok()?;
     // The proxy sends nothing more until it receives a command.
     let lines = BufReader::new((&socket).take(MAX_WORDS)).lines().map_while(Result::ok).take(3).collect::<Vec<_>>();
-    let [display, authority, order] = lines.try_into().ok()?;
-    Some(ResidentProxy { display, authority: authority.into(), is_relaxed: order == "relaxed", socket })
+    let [display, authority, options] = lines.try_into().ok()?;
+    let (is_relaxed, verifies) = (options.starts_with(RELAXED), options.ends_with(VERIFIES));
+    Some(ResidentProxy { socket, display, authority: authority.into(), is_relaxed, verifies })
 }
 
 /// Sends a command, and reads the reply until the other end closes.
@@ -153,7 +163,8 @@ pub fn serve(name: &str, settings: Settings, signals: &Signals) -> Result<ExitCo
     if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
         return Ok(ExitCode::SUCCESS);
     }
-    let is_relaxed = settings.relaxed;
+    let order = if settings.relaxed { RELAXED } else { STRICT };
+    let options = format!("{order}{}", if settings.verify { VERIFIES } else { "" });
     let proxy = Proxy::start(Some(name), settings, Caches::Each(name.to_owned()))?;
     let path = folder.join("socket");
     match fs::remove_file(&path) {
@@ -163,8 +174,7 @@ pub fn serve(name: &str, settings: Settings, signals: &Signals) -> Result<ExitCo
     let listener = UnixListener::bind(&path).context("cannot create the socket of the resident proxy")?;
     listener.set_nonblocking(true).context("cannot listen for programs")?;
     let authority = proxy.authority().display();
-    let order = if is_relaxed { "relaxed" } else { "strict" };
-    let greeting = format!("{}\n{authority}\n{order}\n", proxy.display());
+    let greeting = format!("{}\n{authority}\n{options}\n", proxy.display());
     let served = attend(&proxy, &listener, &greeting, signals);
     let _ = fs::remove_file(&path);
     served.map(|()| ExitCode::SUCCESS)

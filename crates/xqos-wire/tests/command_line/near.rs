@@ -93,7 +93,12 @@ impl Proxy {
 
 #[test]
 fn wrong_usage_says_what_to_write() {
-    for (arguments, words) in [(&[][..], "PROGRAM"), (&["--relax", "--", "true"], "--relaxed"), (&["true"], "--")] {
+    for (arguments, words) in [
+        (&[][..], "PROGRAM"),
+        (&["--relax", "--", "true"], "--relaxed"),
+        (&["true"], "--"),
+        (&["--resident", "--forget", "--", "true"], "cannot be used with"),
+    ] {
         let ended = ended(xqos().arg("near").args(arguments)).with(2);
         assert!(ended.err.contains(words), "{arguments:?}: '{words}' is missing in\n{}", ended.err);
     }
@@ -447,9 +452,14 @@ fn programs_share_a_resident_proxy_until_it_is_stopped() {
     });
     let other = run(&["--resident", "--relaxed"], &script).with(3);
     assert!(other.err.contains("strict order") && other.err.contains("--stop"), "{other:#?}");
+    let unverified = run(&["--resident", "--verify"], &script).with(3);
+    assert!(unverified.err.contains("runs without --verify"), "{unverified:#?}");
     stop().with(0);
     let socket = format!("/tmp/.X11-unix/X{}", display(&first).trim_start_matches(':'));
     eventually("nothing is left", || (!Path::new(&socket).exists()).then_some(()));
+    let verified = run(&["--resident", "--verify"], &script).with(3);
+    assert!(!verified.err.contains("runs without"), "{verified:#?}");
+    stop().with(0);
 }
 
 #[test]
