@@ -239,7 +239,10 @@ impl Arguments {
         match &recorded.error {
             Some(RecordError::Print(error)) if error.kind() == ErrorKind::BrokenPipe => return Ok(()),
             Some(RecordError::Print(error)) => bail!("cannot write to standard output: {error}"),
-            Some(error) => bail!("{file} is incomplete, it ends after {packets} packets: {error}"),
+            Some(error) => match &recorded.numbered {
+                Some(last) => bail!("{} is missing or incomplete: {error}", last.display()),
+                None => bail!("{file} is incomplete, it ends after {packets} packets: {error}"),
+            },
             None => {}
         }
         if !recorded.has_started {

@@ -23,6 +23,7 @@ use crate::session::ObservedSession;
 use crate::x11::message_name::Filter;
 use output::Output;
 use std::io::{self, Write};
+use std::path::PathBuf;
 
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
@@ -59,6 +60,8 @@ pub struct Recorded {
     /// Packets with messages that were too long to wait for. The file contains only the heads of these messages.
     pub given_up: u64,
     pub error: Option<RecordError>,
+    /// With numbered files, the last one.
+    pub numbered: Option<PathBuf>,
 }
 
 /// What a recording learns from messages: confidential bytes, the trigger's events, and lines to print.
@@ -149,8 +152,8 @@ impl Recorder {
         self.flush_scrubber();
         self.flush();
         let (left_out, given_up) = self.session.observers.scrubber.map_or((0, 0), |it| (it.left_out, it.given_up));
-        let has_started = self.output.trigger.has_started();
-        Recorded { has_started, left_out, given_up, ..self.output.recorded }
+        let (has_started, numbered) = (self.output.trigger.has_started(), self.output.numbered());
+        Recorded { has_started, left_out, given_up, numbered, ..self.output.recorded }
     }
 
     /// Prints the lines of the current packet, or drops them.

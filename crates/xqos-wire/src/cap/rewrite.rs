@@ -50,7 +50,8 @@ fn conclude(arguments: &Arguments, capture: &Path, mut rewritten: Rewritten) -> 
     for trouble in &rewritten.notes {
         note(&format!("{}: {trouble}", capture.display()));
     }
-    if let Some(trouble) = rewritten.recorded.error.take() {
+    let is_numbered = rewritten.recorded.numbered.is_some();
+    if let Some(trouble) = rewritten.recorded.error.take_if(|_| !is_numbered) {
         return Err(trouble).with_context(|| arguments.cannot_write());
     }
     arguments.conclude(&rewritten.recorded, &format!("{} packets read, ", rewritten.read))

@@ -41,6 +41,17 @@ fn numbered_files_have_one_window_each_and_the_last_are_kept() {
 }
 
 #[test]
+fn the_numbered_file_that_cannot_be_written_is_named() {
+    let (server, folder) = (Server::stock(), Folder::new("cap-lost"));
+    let (place, file) = (folder.file("place"), folder.file("place/map.pcapng"));
+    fs::create_dir(&place).unwrap();
+    let events = ["--start-on", "window=XTerm", "--stop-on", "message=MapNotify", "--repeat"];
+    let script = format!("xterm -e true; rm -r {place}; xterm -e true");
+    let told = server.ask(&[&["cap", "-o", &file][..], &events, &["--", "sh", "-c", &script]].concat());
+    told.failed_saying(&["place/map-0002.pcapng", "No such file"]);
+}
+
+#[test]
 fn an_existing_capture_is_split() {
     let (server, folder) = (Server::stock(), Folder::new("cap-split"));
     let (whole, parts) = (folder.file("whole"), folder.file("part"));

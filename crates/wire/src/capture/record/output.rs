@@ -10,6 +10,7 @@ use crate::session::Session;
 use std::collections::{HashSet, VecDeque};
 use std::fs::File;
 use std::io::{self, BufWriter};
+use std::path::PathBuf;
 
 /// Maximum memory for packets that arrived before the start.
 const MAX_HELD_BYTES: usize = 256 << 20;
@@ -76,6 +77,10 @@ impl Output {
         if let Some(beginnings) = &mut self.beginnings {
             beginnings.next_file();
         }
+    }
+
+    pub fn numbered(&self) -> Option<PathBuf> {
+        if let Target::Ring(ring) = &self.target { Some(ring.current()) } else { None }
     }
 
     pub fn flush(&mut self) {

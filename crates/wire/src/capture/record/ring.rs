@@ -44,10 +44,15 @@ impl Ring {
         }
     }
 
+    /// The file that was created last, or that could not be created.
+    pub fn current(&self) -> PathBuf {
+        numbered(&self.path, self.number)
+    }
+
     fn create(&mut self) -> io::Result<File> {
         loop {
             self.number = self.number.checked_add(1).ok_or(ErrorKind::Other)?;
-            let path = numbered(&self.path, self.number);
+            let path = self.current();
             // Only the user can read the file, because it may contain what people type.
             match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path) {
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
