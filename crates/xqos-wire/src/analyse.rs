@@ -239,7 +239,10 @@ impl Arguments {
     fn text(&self, report: &Report) -> Result<String> {
         let Some(number) = self.connection else { return Ok(text::session(report)) };
         let found = number.checked_sub(1).and_then(|place| report.connections.get(place));
-        let count = report.connections.len();
+        let count = report.connections.len() as u64 + report.session.left_out;
+        if found.is_none() && (1..=count).contains(&(number as u64)) {
+            bail!("connection {number} was left out: use --messages, or xqos plot with --connection");
+        }
         found.map(text::connection).with_context(|| format!("there is no connection {number}: the capture has {count}"))
     }
 
@@ -260,6 +263,12 @@ impl Arguments {
         read(file, &self.port, observers)?;
         let name = file.display();
         let mut report = analysis.report(f64::from(self.latency.0) / 1e6);
+        let (first, left_out) = (report.connections.len(), report.session.left_out);
+        if left_out > 0 {
+            output::note(&format!(
+                "{name}: these are figures of the first {first} connections, without {left_out} more"
+            ));
+        }
         if let Some(links) = &self.predict {
             let scripts: Option<Vec<_>> = recorders.into_iter().map(ScriptRecorder::script).collect();
             let scripts = scripts.with_context(|| {

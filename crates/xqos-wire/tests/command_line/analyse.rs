@@ -167,6 +167,37 @@ fn images_are_compressed_in_five_ways() {
     ended(xqos().args(["analyse", "--images", "/etc/passwd"])).failed_saying(&["neither a pcap"]);
 }
 
+/// A capture of connections that are refused: a SYN and a reset each.
+fn refused(count: u16) -> Vec<u8> {
+    const RAW: u32 = 101;
+    let mut bytes = Vec::new();
+    [0xa1b2_c3d4, 0x0004_0002, 0, 0, 65_535, RAW].into_iter().for_each(|word: u32| bytes.extend(word.to_le_bytes()));
+    for number in 0..2 * count {
+        // SYN from the client, then RST with ACK from the server.
+        let (client, server) = ((20_000 + number / 2).to_be_bytes(), 6000_u16.to_be_bytes());
+        let (from, to, flags) = if number % 2 == 0 { (client, server, 0x02) } else { (server, client, 0x14) };
+        let us = u32::from(number) * 10;
+        [1, us, 40, 40].into_iter().for_each(|word: u32| bytes.extend(word.to_le_bytes()));
+        bytes.extend([0x45, 0, 0, 40, 0, 0, 0, 0, 64, 6, 0, 0, 127, 0, 0, 1, 127, 0, 0, 1]);
+        bytes.extend([from, to].concat());
+        bytes.extend([0, 0, 0, 0, 0, 0, 0, 1, 0x50, flags, 0xff, 0xff, 0, 0, 0, 0]);
+    }
+    bytes
+}
+
+#[test]
+fn connections_beyond_the_maximum_are_mentioned() {
+    let folder = Folder::new("analyse-many");
+    let file = folder.file("many.pcap");
+    std::fs::write(&file, refused(4100)).unwrap();
+    let told = ended(xqos().args(["analyse", &file])).with(0);
+    assert!(told.err.contains("the first 4096 connections, without 4 more"), "{}", told.err);
+    for (number, words) in [("4100", "was left out: use --messages"), ("4101", "the capture has 4100")] {
+        let told = ended(xqos().args(["analyse", "--connection", number, &file])).with(1);
+        assert!(told.err.contains(words), "{}", told.err);
+    }
+}
+
 #[test]
 fn invalid_values_end_with_status_2_and_one_line() {
     for (arguments, words) in [
