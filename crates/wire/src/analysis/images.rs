@@ -6,7 +6,7 @@
 //! processor time. Pixels are assumed to be little-endian, as on all current servers.
 
 use super::bandwidth::HeldBytes;
-use crate::observe::{ConnectionId, Direction, Kind, Message, Observer};
+use crate::observe::{ConnectionId, Direction, Ending, Kind, Message, Observer};
 use flate2::write::ZlibEncoder;
 use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
@@ -190,6 +190,10 @@ impl Observer for Images {
             }
         });
     }
+
+    fn ended(&mut self, id: ConnectionId, _: u64, _: Ending) {
+        self.held.remove(&id);
+    }
 }
 
 #[cfg(test)]
@@ -215,6 +219,8 @@ mod tests {
             images.message(ConnectionId(0), &message);
             offset += bytes.len() as u64;
         }
+        images.ended(ConnectionId(0), 0, Ending::Open);
+        assert!(images.held.is_empty(), "a connection that has ended needs no memory");
         images.figures().iter().map(|sum| (sum.codec, sum.requests, sum.bytes)).collect()
     }
 
