@@ -84,6 +84,22 @@ fn troubled() -> Talk {
 }
 
 #[test]
+fn a_picture_of_one_moment_after_a_month_has_an_axis() {
+    const MONTH_NS: u64 = 30 * 24 * 3600 * 1_000_000_000;
+    let mut talk = Talk::new();
+    talk.open_x(L);
+    let began_ns = talk.packets[0].at_ns;
+    talk.at_ns = began_ns + MONTH_NS - STEP_NS;
+    talk.client(&request(L, GET_INPUT_FOCUS, 0, 1));
+    let last_ns = talk.packets.last().unwrap().at_ns - began_ns;
+    let window = Window { from_ns: last_ns, to_ns: u64::MAX };
+    let (plot, _) = plotted(&talk.packets, Choice { window, ..Choice::default() });
+    let mut out = Vec::new();
+    svg::write(&plot, plot.busiest().unwrap(), "late", &mut out).unwrap();
+    assert!(String::from_utf8(out).unwrap().contains("2592000"));
+}
+
+#[test]
 fn a_filter_keeps_its_messages_and_all_packets() {
     let whole = captured("gtk3-demo", Choice::default()).0;
     let filter = "message=CreateWindow,Expose".parse().unwrap();

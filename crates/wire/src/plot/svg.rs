@@ -128,7 +128,8 @@ impl<'a> Panel<'a> {
             place += step;
         }
         let length = self.window.to_ns.saturating_sub(self.window.from_ns).max(1) as f64;
-        let step = step_for(length, 10.0);
+        // Late times have no fractions of a nanosecond.
+        let step = step_for(length, 10.0).max(1.0);
         let digits = (9.0 - step.log10()).ceil().clamp(0.0, 9.0) as usize;
         let mut at = (self.window.from_ns as f64 / step).ceil() * step;
         while at <= self.window.to_ns as f64 {
