@@ -46,6 +46,10 @@ impl Conversation {
         Conversation { ports, next: [0; 2], received: [0; 2], is_full: nobody, has_begun: nobody, packet: Vec::new() }
     }
 
+    pub fn client_port(&self) -> u16 {
+        self.ports[0]
+    }
+
     /// Makes the client's SYN, or the server's SYN-ACK.
     pub fn open(&mut self, from: Direction, at_ns: u64) -> Record<'_> {
         self.packet(from, Purpose::Open, at_ns, &[])

@@ -115,7 +115,9 @@ impl Loop {
             self.relayed.refused += 1;
             return;
         };
-        let port = FIRST_CLIENT_PORT + (self.relayed.connections % u64::from(FIRST_CLIENT_PORT)) as u16;
+        let port = client_port(self.relayed.connections, |port| {
+            self.connections.iter().any(|connection| connection.packets.client_port() == port)
+        });
         let mut packets = Conversation::new(port, self.upstream.port());
         let program = Some(program.as_str()).filter(|name| !name.is_empty());
         recorder.take(&Record { program, ..packets.open(Direction::Requests, at_ns) });
@@ -124,5 +126,25 @@ impl Loop {
         recorder.take(&packets.acknowledge(Direction::Replies, connected_ns, true));
         self.relayed.connections += 1;
         self.connections.push(Connection::new(client, server, packets));
+    }
+}
+
+/// The port of the next client in the capture. Ports are used again, but not while a connection has them.
+fn client_port(connections: u64, is_used: impl Fn(u16) -> bool) -> u16 {
+    let port = |number: u64| FIRST_CLIENT_PORT + (number % u64::from(FIRST_CLIENT_PORT)) as u16;
+    let mut ports = (connections..connections + u64::from(FIRST_CLIENT_PORT)).map(port);
+    ports.find(|&port| !is_used(port)).unwrap_or(FIRST_CLIENT_PORT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_open_connections_have_the_same_port() {
+        assert_eq!([0, 1, 32_767].map(|number| client_port(number, |_| false)), [32_768, 32_769, 65_535]);
+        let is_used = |port: u16| port < 32_770;
+        assert_eq!([0, 1, 32_768, 32_769, 32_770].map(|number| client_port(number, is_used)), [32_770; 5]);
+        assert_eq!(client_port(32_767, |port| port == 65_535), 32_768);
     }
 }
