@@ -191,7 +191,7 @@ impl Arguments {
 }
 
 fn read_profile(file: &Path) -> Result<Questions> {
-    match cache::read(file) {
+    match cache::read(file, 0) {
         Ok(text) => Questions::read(&text).with_context(|| format!("{} is not a profile", file.display())),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(Questions::default()),
         Err(error) => Err(error).with_context(|| format!("cannot read {}", file.display())),

@@ -54,7 +54,7 @@ impl Cache {
 
     pub fn read(&self) -> Questions {
         let Some(path) = &self.0 else { return Questions::default() };
-        match read(path) {
+        match read(path, libc::O_NOFOLLOW) {
             Ok(text) => Questions::read(&text).unwrap_or_else(|_| {
                 note(&format!("{} is damaged or from another version of xqos; it is rebuilt", path.display()));
                 let _ = fs::remove_file(path);
@@ -106,10 +106,10 @@ pub fn plain(name: &str) -> String {
     if name.is_empty() { "display".to_owned() } else { name }
 }
 
-/// The text of a file; bytes that are no text become characters that no valid file has.
-pub fn read(path: &Path) -> io::Result<String> {
+/// The text of a file; bytes that are no text become characters that no valid file has. `flags` are those of `open`.
+pub fn read(path: &Path, flags: i32) -> io::Result<String> {
     let mut bytes = Vec::new();
-    let file = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)?;
+    let file = OpenOptions::new().read(true).custom_flags(flags | libc::O_NONBLOCK).open(path)?;
     file.take(MAX_FILE_BYTES).read_to_end(&mut bytes)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

@@ -150,6 +150,17 @@ fn a_second_start_waits_for_few_round_trips_and_gets_the_same_answers() {
     assert!(figure(&relaxed, " round trips left") < figure(&third, " round trips left"), "{relaxed:#?}");
 }
 
+#[test]
+fn a_profile_can_be_named_by_a_symbolic_link() {
+    let (server, folder) = (Server::stock(), Folder::new("near-link"));
+    let (file, link) = (folder.file("profile"), folder.file("link"));
+    run(&server, &folder, &["--profile", &file], &["xdpyinfo"]).with(0);
+    let before = fs::read_to_string(&file).unwrap();
+    std::os::unix::fs::symlink(&file, &link).unwrap();
+    run(&server, &folder, &["--profile", &link], &["xdpyinfo"]).with(0);
+    assert_eq!((fs::read_to_string(&file).unwrap(), Path::new(&link).is_symlink()), (before, true));
+}
+
 /// The questions in a profile.
 fn questions(text: &str) -> Vec<&str> {
     text.lines().skip(2).filter_map(|line| Some(line.split_once(' ')?.1)).collect()
