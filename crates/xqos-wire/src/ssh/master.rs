@@ -94,8 +94,9 @@ impl MasterConnection<'_> {
         let status = ssh.status().map_err(explained)?;
         self.is_open |= status.success();
         self.is_borrowed = was_borrowed && !status.success();
-        let said = fs::read_to_string(self.folder.join("log")).unwrap_or_default();
-        eprint!("{said}");
+        let said = fs::read(self.folder.join("log")).unwrap_or_default();
+        // A failure here cannot be reported anywhere.
+        let _ = io::stderr().write_all(&said);
         Ok(shown(status))
     }
 

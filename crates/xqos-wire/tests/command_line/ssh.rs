@@ -173,3 +173,22 @@ fn missing_requirements_are_reported_in_one_line() {
     assert!(told.with(255).err.contains("refused"), "ssh's own words");
     eventually("nothing is left", || left().is_empty().then_some(()));
 }
+
+/// A folder with a program of this name that runs a shell script, and a PATH that begins with it.
+fn stub(test: &str, name: &str, script: &str) -> (Folder, String) {
+    let folder = Folder::new(test);
+    let file = folder.file(name);
+    fs::write(&file, format!("#!/bin/sh\n{script}\n")).unwrap();
+    fs::set_permissions(&file, Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", folder.path.display(), std::env::var("PATH").unwrap());
+    (folder, path)
+}
+
+#[test]
+fn a_full_disk_for_messages_leaves_the_exit_status() {
+    let server = Server::stock();
+    let (_folder, path) = stub("ssh-full", "ssh", "echo 'ssh: no route to host' >&2\nexit 255");
+    let full = fs::File::options().write(true).open("/dev/full").unwrap();
+    let status = server.xqos(&["ssh", "far", "true"]).env("PATH", path).stderr(full).status().unwrap();
+    assert_eq!(status.code(), Some(255));
+}
