@@ -165,6 +165,7 @@ impl Scout {
         }
         if !self.is_for_fonts {
             store.forget();
+            store.unwatch();
         }
     }
 

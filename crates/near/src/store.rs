@@ -199,6 +199,11 @@ impl Store {
         self.is_watched[watch as usize] = true;
     }
 
+    /// Records that the server reports no changes any more.
+    pub fn unwatch(&mut self) {
+        self.is_watched = Default::default();
+    }
+
     pub fn is_watching(&self, watch: Watch) -> bool {
         // No event reports a new font path, so early answers about fonts are compared with the server's replies.
         watch == Watch::Fonts || self.is_watched[watch as usize]

@@ -4,6 +4,7 @@
 use crate::harness::{Harness, greeting, messages, named, request};
 use xqos_near::scout::Source;
 use xqos_near::setup::Cookie;
+use xqos_near::store::Watch;
 use xqos_near::{Questions, Scout, Settings, Store};
 use xqos_wire::x11::bytes::ByteOrder;
 
@@ -60,6 +61,22 @@ fn questions_that_need_no_setup_reply_follow_the_setup_request_immediately() {
     own.scout.from_server(&greeting(ORDER), &mut own.store);
     let sent: Vec<u8> = own.sent().iter().map(|request| request[0]).collect();
     assert_eq!(sent, [84, 45, 47, 46], "the colour, and the font, which is opened, queried and closed");
+}
+
+#[test]
+fn nothing_is_watched_after_the_own_connection_has_ended() {
+    let mut own = OwnConnection::new(&["2 InternAtom A"], Source::default());
+    own.scout.from_server(&greeting(ORDER), &mut own.store);
+    own.store.watch(Watch::Keys);
+    own.scout.end(&mut own.store);
+    // GetModifierMapping of a program that is still connected.
+    let mut proxy = Harness::new(ORDER, Settings::default(), std::mem::take(&mut own.store));
+    proxy.open(&Questions::default());
+    for _ in 0..2 {
+        proxy.say(&request(ORDER, 119, 0, &[]));
+        proxy.settle();
+    }
+    assert_eq!(proxy.near.report().total().answered, 0, "a change would not be noticed");
 }
 
 #[test]

@@ -173,6 +173,7 @@ impl Server {
                 let at = self.out.len() - 24;
                 self.out[at..at + 4].copy_from_slice(&fields);
             }
+            119 => self.reply(0, &[0]),
             RENDER if request[1] == 0 => {
                 self.version = self.version.max(word(8));
                 self.reply(0, &[0, self.version]);
