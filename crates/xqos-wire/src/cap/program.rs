@@ -6,15 +6,18 @@ use crate::program::{Program, counted};
 use anyhow::{Context, Error, Result};
 use std::process::ExitCode;
 use xqos_sys as sys;
+use xqos_wire::capture::relay::upstream::Upstream;
 use xqos_wire::capture::relay::{Relay, Relayed};
 
 pub fn capture(arguments: &Arguments, display: Option<&str>) -> Result<ExitCode> {
+    // Do this before watching for signals, which would otherwise wait for a server that does not answer.
+    let upstream = Upstream::find(display)?;
     // Do this before starting threads, which would otherwise receive the signals.
     let signals = arguments.signals().context("cannot watch for the program's end")?;
     sys::adopt_orphans().context("cannot become the parent of the program's orphaned processes")?;
     let (target, settings) = (arguments.target()?, arguments.settings());
     let start = || {
-        let relay = Relay::start(display, target, &settings)?;
+        let relay = Relay::to(upstream, target, &settings)?;
         Ok((Program::start(&arguments.program, &relay.display(), relay.authority())?, relay))
     };
     let (mut program, relay) = start().inspect_err(|_: &Error| arguments.discard())?;

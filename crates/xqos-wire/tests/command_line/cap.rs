@@ -2,10 +2,12 @@
 //! Tests `xqos cap` with a stock server: captures of programs and of interfaces, and rewritten captures.
 
 use crate::fixture::{Ended, Folder, Running, Server, ended, eventually, is_ignored, kill, xqos};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use serde_json::Value;
 use std::fs::{self, File, OpenOptions};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use x11rb::connection::Connection;
@@ -250,6 +252,29 @@ fn signals_end_the_program_and_leave_only_a_complete_file() {
         }
         assert!(fs::read_link(format!("/proc/{child}/exe")).is_err(), "the program goes on after {signal}");
     }
+}
+
+#[test]
+fn a_signal_ends_the_wait_for_a_server_that_does_not_answer() {
+    let folder = Folder::new("cap-hung");
+    let (path, file) = (folder.file("socket"), folder.file("capture"));
+    let _listener = UnixListener::bind(&path).unwrap();
+    let address = SocketAddrUnix::new(path.as_str()).unwrap();
+    let client = || socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::NONBLOCK, None).unwrap();
+    // Fill the queue of clients that wait.
+    let waiting: Vec<OwnedFd> =
+        std::iter::repeat_with(client).take_while(|client| connect(client, &address).is_ok()).collect();
+    assert!(!waiting.is_empty());
+    let mut command = xqos();
+    command.args(["cap", "-o", &file, "--display", &path, "--", "true"]).stderr(Stdio::piped());
+    let running = Running::start(&mut command);
+    eventually("it waits for the server", || {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", running.pid())).unwrap();
+        stat.contains("(xqos-wire) S").then_some(())
+    });
+    running.signal("TERM");
+    assert_eq!(running.ended().status, -1, "the signal has ended it");
+    assert!(!Path::new(&file).exists());
 }
 
 fn child_of(pid: i32) -> String {
