@@ -32,6 +32,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 use xqos_cli::output::{line, note};
+use xqos_cli::program::one_line;
 use xqos_near::Settings;
 use xqos_sys::{self as sys, Signals};
 
@@ -71,7 +72,10 @@ pub fn run(arguments: &Arguments, name: &str, signals: &Signals) -> Result<ExitC
     let mut program = Program::start(&arguments.program, &proxy.display, Some(&proxy.authority))?;
     program.watch(None, signals, arguments.quiet)?;
     if arguments.near.report || arguments.near.verify {
-        ask(&proxy.socket, "report")?.lines().for_each(note);
+        match ask(&proxy.socket, "report") {
+            Ok(report) => report.lines().for_each(note),
+            Err(error) => note(&one_line(&error.context("there is no report"))),
+        }
     }
     Ok(ExitCode::from(program.status()))
 }

@@ -470,7 +470,10 @@ fn programs_share_a_resident_proxy_until_it_is_stopped() {
     eventually("nothing is left", || (!Path::new(&socket).exists()).then_some(()));
     let verified = run(&["--resident", "--verify"], &script).with(3);
     assert!(!verified.err.contains("runs without"), "{verified:#?}");
-    stop().with(0);
+    let stops = format!("{} near --stop; exit 7", crate::PROGRAM);
+    let stopped = run(&["--resident", "--report"], &["sh", "-c", &format!("DISPLAY={} {stops}", server.display)]);
+    assert!(stopped.err.contains("there is no report"), "{stopped:#?}");
+    stopped.with(7);
 }
 
 #[test]
