@@ -5,6 +5,7 @@ use anyhow::{Context, Result, bail};
 use std::path::Path;
 use std::process::Command;
 use xqos_near::setup::Cookie;
+use xqos_sys as sys;
 
 /// Seconds after its last client, or without a client, until the server forgets the cookie.
 const LIFETIME: &str = "3600";
@@ -12,8 +13,10 @@ const LIFETIME: &str = "3600";
 /// Asks the server for a cookie. The folder is for xauth's file.
 pub fn cookie(display: &str, folder: &Path) -> Result<Cookie> {
     let xauth = |words: &[&str]| {
-        let output = Command::new("xauth").arg("-f").arg(folder.join("untrusted")).args(words).output();
-        output.context("--untrusted needs the program xauth on this side: install it")
+        let mut command = Command::new("xauth");
+        // A signal must end it while the server does not answer.
+        sys::unblock_signals_in(command.arg("-f").arg(folder.join("untrusted")).args(words));
+        command.output().context("--untrusted needs the program xauth on this side: install it")
     };
     let generated = xauth(&["generate", display, ".", "untrusted", "timeout", LIFETIME])?;
     let listed = xauth(&["list"])?;

@@ -192,3 +192,12 @@ fn a_full_disk_for_messages_leaves_the_exit_status() {
     let status = server.xqos(&["ssh", "far", "true"]).env("PATH", path).stderr(full).status().unwrap();
     assert_eq!(status.code(), Some(255));
 }
+
+#[test]
+fn a_signal_ends_the_program_that_asks_the_server_for_a_cookie() {
+    let server = Server::stock();
+    let (folder, path) = stub("ssh-signal", "xauth", "kill -TERM $$\n: > \"${0%/*}/survived\"");
+    let told = ended(server.xqos(&["ssh", "--untrusted", "far", "true"]).env("PATH", path));
+    told.failed_saying(&["--untrusted needs an X server with the extension SECURITY"]);
+    assert!(!folder.path.join("survived").exists());
+}
