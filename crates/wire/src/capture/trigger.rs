@@ -149,8 +149,9 @@ impl Trigger {
 
     /// Takes the events in a packet. The packet is part of the recording that these events start or stop.
     pub fn observe(&mut self, at_ns: u64, seen: SeenEvents) {
-        if seen.message {
-            self.last_message_ns = Some(at_ns);
+        // Silence before the start does not count.
+        if seen.message || self.state == State::Waiting {
+            self.last_message_ns = seen.message.then_some(at_ns);
         }
         self.state = match (self.state, &self.settings.stop) {
             (State::Waiting, _) if seen.start => State::Running,
@@ -224,6 +225,20 @@ mod tests {
         assert!(trigger.state() == State::Over && trigger.restart());
         trigger.advance_to(9000);
         assert_eq!(trigger.state(), State::Running, "the silence before the new start does not count");
+    }
+
+    #[test]
+    fn silence_before_a_signal_does_not_count() {
+        let mut trigger = trigger(Start::On(TriggerEvent::Signal), Stop::Quiet { ns: 100 }, false);
+        trigger.observe(1000, MESSAGE);
+        trigger.observe(5000, SeenEvents { start: true, ..NOTHING });
+        trigger.advance_to(5500);
+        assert_eq!(trigger.state(), State::Running, "nobody has said anything since the signal");
+        trigger.observe(6000, MESSAGE);
+        trigger.advance_to(6099);
+        assert_eq!(trigger.state(), State::Running);
+        trigger.advance_to(6100);
+        assert_eq!(trigger.state(), State::Over);
     }
 
     #[test]
