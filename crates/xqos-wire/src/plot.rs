@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use xqos_cli::output::{self, NewFile};
-use xqos_cli::quantity::Micros;
+use xqos_cli::time::read_ns;
 use xqos_wire::plot::model::{Choice, Connection, LeftOut, Plot};
 use xqos_wire::plot::track::Window;
 use xqos_wire::plot::{page, svg, xpl};
@@ -35,11 +35,11 @@ pub struct Arguments {
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
     connection: Option<u32>,
     /// Begin at this time, counted from the start of the first connection
-    #[arg(long, value_name = "TIME")]
-    from: Option<Micros>,
+    #[arg(long, value_name = "TIME", value_parser = read_ns)]
+    from: Option<u64>,
     /// End at this time
-    #[arg(long, value_name = "TIME")]
-    to: Option<Micros>,
+    #[arg(long, value_name = "TIME", value_parser = read_ns)]
+    to: Option<u64>,
     /// Draw only these messages, such as message=CreateWindow,Expose; packets are still drawn
     #[arg(long = "where", value_name = "FILTER")]
     filter: Option<Filter>,
@@ -139,7 +139,7 @@ impl Arguments {
     }
 
     fn window(&self) -> Result<Window> {
-        let (from_ns, to_ns) = (self.from.map_or(0, Micros::ns), self.to.map_or(u64::MAX, Micros::ns));
+        let (from_ns, to_ns) = (self.from.unwrap_or(0), self.to.unwrap_or(u64::MAX));
         if from_ns >= to_ns {
             bail!("--from has to be before --to");
         }
