@@ -11,6 +11,8 @@
 //! | exited, no connection left, but processes may still connect | a connection, for [`GRACE`] at most (launchers) |
 //! | exited, with nothing left | nothing: exit with its status |
 
+mod start;
+
 use crate::commands::reserve::CPU_NEEDS_AUTO;
 use crate::family::{Family, Verdict};
 use crate::kind::{Amount, Kind};
@@ -19,16 +21,15 @@ use clap::{ArgGroup, Args};
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsString;
 use std::os::fd::AsRawFd;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use xqos_abi::{ClientEntry, NotifyKind, Setting, Subject, event_mask};
-use xqos_agent::admission;
 use xqos_agent::auto::Auto;
 use xqos_agent::client::{described, words};
 use xqos_agent::session::{Account, Session, is_wayland, out_of_limits};
 use xqos_agent::{processor, rules};
 use xqos_cli::output::note;
-use xqos_cli::quantity::{Reservation, Weight};
+use xqos_cli::quantity::Weight;
 use xqos_sys::{self as sys, Procfs, Signal, Signals};
 
 /// How long a launcher's children may take to connect after it has exited. A large program on a cold disk needs
@@ -150,36 +151,6 @@ impl Arguments {
             Some(why) if self.strict => bail!("{} was ended: {why}", self.shown()),
             _ => Ok(ExitCode::from(status)),
         }
-    }
-
-    /// Detects a refusal before the program is started.
-    fn check_first(&self, session: &Session, wanted: Reservation) -> Result<()> {
-        let report = session.control.check_admission(Subject::Client(0), wanted.budget.0, wanted.period.0)?;
-        if !report.admitted {
-            let why = admission::explain(&report, report.failing_client, &[]);
-            bail!("{} was not started, {wanted} is refused: {why}", self.shown());
-        }
-        Ok(())
-    }
-
-    fn start(&self, display: Option<&str>) -> Result<i32> {
-        let (program, arguments) = self.program.split_first().context("no program is given: add -- PROGRAM")?;
-        let mut command = Command::new(program);
-        command.args(arguments);
-        if let Some(display) = display {
-            command.env("DISPLAY", display);
-        }
-        sys::unblock_signals_in(&mut command);
-        if let Some(cpu) = self.fixed_cpu() {
-            sys::schedule(&mut command, processor::attributes(cpu));
-        }
-        let otherwise = || format!("cannot start {}: check its name after --", self.shown());
-        let child = command.spawn().map_err(|error| processor::not_started(self.fixed_cpu(), error, otherwise()))?;
-        Ok(child.id() as i32)
-    }
-
-    fn fixed_cpu(&self) -> Option<Reservation> {
-        self.cpu.and_then(Amount::fixed)
     }
 
     fn shown(&self) -> String {
