@@ -20,12 +20,15 @@ pub struct Machine {
     /// Load average of the last minute before the measurement.
     pub load_average: f64,
     /// Frequency governor; empty if the kernel does not report it.
+    #[serde(default)]
     pub governor: String,
     /// Evidence of a virtual machine; empty if there is none.
+    #[serde(default)]
     pub virtualisation: String,
     /// Vendor and version that the server reports to clients.
     pub server: String,
     /// Version and a hash of the file: equal hashes mean the same module.
+    #[serde(default)]
     pub module: String,
     pub x11perf: String,
     /// Seconds since 1970, UTC.

@@ -40,8 +40,10 @@ struct Figure {
     source: String,
     what: String,
     /// How the figure is derived, if the paper does not state it.
+    #[serde(default)]
     derived: Option<String>,
     value: Number,
+    #[serde(default)]
     deviation: Option<Number>,
     unit: String,
 }

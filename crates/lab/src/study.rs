@@ -28,6 +28,7 @@ pub struct Study {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
     /// Key used by documents; empty if none refers to it.
+    #[serde(default)]
     pub key: String,
     pub what: String,
     pub value: f64,
@@ -36,6 +37,7 @@ pub struct Verdict {
     /// Range of the measurements whose median is the value; `None` for a single measurement.
     pub spread: Option<Spread>,
     /// Number of samples from which the value was computed, in the trial with the fewest.
+    #[serde(default)]
     pub samples: Samples,
 }
 
@@ -165,6 +167,7 @@ impl Verdict {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Table {
     /// Documents refer to it as `EXPERIMENT.KEY`; empty if none does.
+    #[serde(default)]
     pub key: String,
     pub title: String,
     pub head: Vec<String>,

@@ -46,6 +46,7 @@ pub(super) struct Stored {
     pub quick: bool,
     pub pairs: u32,
     pub machine: Machine,
+    #[serde(default)]
     pub disturbance: Option<Disturbance>,
     #[serde(flatten)]
     pub data: Data,

@@ -129,6 +129,7 @@ pub struct Lines {
     /// Logarithmic y axis. Values of 0 and less are not drawn.
     pub log_y: bool,
     /// Logarithmic x axis, which then does not begin at 0.
+    #[serde(default)]
     pub log_x: bool,
     pub lines: Vec<Line>,
 }
