@@ -49,8 +49,8 @@ fn clients_of_a_stock_server_are_named_and_their_shares_add_up() {
         let shares = [share(&sample, one.pid()), share(&sample, two.pid())];
         let busy = sample["busy"].as_f64().unwrap();
         assert!(shares.iter().sum::<f64>() <= busy + 0.001 && busy <= 1.01, "{sample}");
-        assert_eq!(sample["lost"], 0);
-        shares.iter().all(|&share| share > 0.001).then_some(())
+        // On a busy machine, the kernel may overwrite records before they are read.
+        (sample["lost"] == 0 && shares.iter().all(|&share| share > 0.001)).then_some(())
     });
 }
 
