@@ -317,10 +317,7 @@ fn broken(error: io::Error) -> Error {
 }
 
 fn refusal_of(record: &[u8]) -> Error {
-    refusal(record[1], u32::from_ne_bytes([record[4], record[5], record[6], record[7]]))
-}
-
-fn refusal(code: u8, value: u32) -> Error {
+    let (code, value) = (record[1], u32::from_ne_bytes([record[4], record[5], record[6], record[7]]));
     match code {
         17 => Error::NeedsSingleRequests,
         code => Error::of_answer(code, value, FIRST_ERROR, ErrorKind::Unknown(code)),
