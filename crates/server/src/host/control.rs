@@ -3,8 +3,9 @@
 //! server grab, and when the server has no room for another client.
 //!
 //! Everything here is non-blocking and runs on the server's thread. Each time the server serves the connections, it
-//! reads each of them once, for a few requests. It does not read a connection whose replies wait for room in the
-//! socket. A flood of requests therefore delays no client.
+//! reads each of them once, for a few requests, and answers them in turns for at most [`TURN_NS`]. A connection whose
+//! replies wait for room in the socket is neither read nor answered. A flood of requests therefore delays no client and
+//! takes little memory.
 
 use crate::host::identity::Identity;
 use crate::host::{Host, kernel, real_libc};
@@ -27,6 +28,8 @@ const MAX_UNREAD_BYTES: usize = 4 << 20;
 const MAX_CONNECTIONS: usize = 64;
 /// The maximum for all ordinary users combined, so that they leave room for the server's user and root.
 const MAX_OF_OTHERS: usize = 32;
+/// Requests are answered for this long, and by at most one request longer, before clients are served again.
+const TURN_NS: u64 = 1_000_000;
 /// The maximum number of connections accepted before clients are served again.
 const ACCEPTED_AT_ONCE: usize = 16;
 
@@ -41,6 +44,8 @@ struct ControlConnection {
     /// Bytes that did not fit into the socket's buffer.
     output: RefCell<Vec<u8>>,
     epoll: RawFd,
+    /// The epoll reports that the socket can be written, not that it can be read.
+    awaits_room: Cell<bool>,
     is_gone: Cell<bool>,
 }
 
@@ -69,6 +74,8 @@ pub struct Connections {
     /// One listener for each display. Mutter gives its Xwayland two displays and uses one of them itself.
     listeners: Vec<Listener>,
     open: Vec<ControlConnection>,
+    /// The place of the connection whose request is answered next.
+    next: usize,
 }
 
 impl Connections {
@@ -92,25 +99,29 @@ impl Connections {
         Err(failed)
     }
 
-    /// Reads new requests. Also returns the connections that have ended.
-    fn receive(&mut self, epoll: RawFd) -> (Vec<ControlRequest>, Vec<ClientId>) {
+    /// Reads new requests. Returns the connections that have ended.
+    fn receive(&mut self, epoll: RawFd) -> Vec<ClientId> {
         // The epoll will report any remaining connections again.
         for _ in 0..ACCEPTED_AT_ONCE {
             let accepted = self.listeners.iter().find_map(|listener| listener.socket.accept().ok());
             let Some((stream, _)) = accepted else { break };
             self.accept(epoll, stream);
         }
-        let mut asked = Vec::new();
-        for connection in &mut self.open {
-            if !connection.output.borrow().is_empty() {
-                connection.flush();
-                connection.set_waits_for_room();
-            }
-            connection.receive(&mut asked);
-        }
-        let gone = self.open.iter().filter(|one| one.is_gone.get()).map(|one| one.id).collect();
-        self.open.retain(|one| !one.is_gone.get());
-        (asked, gone)
+        self.open.iter_mut().for_each(ControlConnection::receive);
+        let is_over = |one: &ControlConnection| one.is_gone.get() && !one.has_request();
+        let gone = self.open.iter().filter(|one| is_over(one)).map(|one| one.id).collect();
+        self.open.retain(|one| !is_over(one));
+        gone
+    }
+
+    /// The next request that can be answered. The connections take turns, in the order in which they were opened: a
+    /// program may select events over one, and cause them over another that it opens later.
+    fn next_request(&mut self) -> Option<ControlRequest> {
+        let (count, next) = (self.open.len(), self.next);
+        let mut places = (0..count).map(|step| (next + step) % count);
+        let found = places.find_map(|at| Some((at, self.open[at].take_request()?)));
+        self.next = found.as_ref().map_or(0, |(at, _)| at + 1);
+        Some(found?.1)
     }
 
     fn accept(&mut self, epoll: RawFd, stream: UnixStream) {
@@ -132,6 +143,7 @@ impl Connections {
             descriptor: None,
             output: RefCell::default(),
             epoll,
+            awaits_room: Cell::new(false),
             is_gone: Cell::new(false),
         });
     }
@@ -179,38 +191,45 @@ impl Drop for ControlConnection {
 }
 
 impl ControlConnection {
-    fn receive(&mut self, asked: &mut Vec<ControlRequest>) {
-        if self.is_gone.get() || !self.output.borrow().is_empty() {
+    fn receive(&mut self) {
+        self.flush();
+        if self.is_gone.get() || !self.output.borrow().is_empty() || self.has_request() {
             return;
         }
         // The epoll will report any remaining input again.
         let mut chunk = [0; MAX_REQUEST_BYTES];
         match self.stream.read(&mut chunk) {
             Ok(0) => self.end(),
-            Ok(count) => {
-                self.input.extend_from_slice(&chunk[..count]);
-                self.take_requests(asked);
-            }
+            Ok(count) => self.input.extend_from_slice(&chunk[..count]),
             Err(error) if matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock) => {}
             Err(_) => self.end(),
         }
     }
 
-    /// Takes complete requests from the input. A request with an impossible length ends the connection.
-    fn take_requests(&mut self, asked: &mut Vec<ControlRequest>) {
-        while self.input.len() >= 4 && !self.is_gone.get() {
-            let bytes = 4 * usize::from(u16::from_ne_bytes([self.input[2], self.input[3]]));
-            if !(4..=MAX_REQUEST_BYTES).contains(&bytes) {
-                self.end();
-                return;
-            }
-            if self.input.len() < bytes {
-                return;
-            }
-            self.sequence = self.sequence.wrapping_add(1);
-            let bytes = self.input.drain(..bytes).collect();
-            asked.push(ControlRequest { asker: self.id, sequence: self.sequence, bytes });
+    /// The length in the header of the next request, if it has arrived.
+    fn next_bytes(&self) -> Option<usize> {
+        let words = self.input.get(2..4)?;
+        Some(4 * usize::from(u16::from_ne_bytes([words[0], words[1]])))
+    }
+
+    fn has_request(&self) -> bool {
+        self.next_bytes().is_some_and(|bytes| self.input.len() >= bytes)
+    }
+
+    /// Takes a complete request, unless a reply waits for room. An impossible length ends the connection.
+    fn take_request(&mut self) -> Option<ControlRequest> {
+        let bytes = self.next_bytes().filter(|_| self.output.borrow().is_empty())?;
+        if !(4..=MAX_REQUEST_BYTES).contains(&bytes) {
+            self.input.clear();
+            self.end();
+            return None;
         }
+        if self.input.len() < bytes {
+            return None;
+        }
+        self.sequence = self.sequence.wrapping_add(1);
+        let bytes = self.input.drain(..bytes).collect();
+        Some(ControlRequest { asker: self.id, sequence: self.sequence, bytes })
     }
 
     fn send(&self, bytes: &[u8]) {
@@ -222,7 +241,7 @@ impl ControlConnection {
         if was_empty {
             self.flush();
             if !self.output.borrow().is_empty() {
-                self.set_waits_for_room();
+                self.wait();
             }
         }
         if self.output.borrow().len() > MAX_UNREAD_BYTES {
@@ -260,8 +279,12 @@ impl ControlConnection {
         }
     }
 
-    fn set_waits_for_room(&self) {
-        real_libc::watch_own_for(self.epoll, self.stream.as_raw_fd(), !self.output.borrow().is_empty());
+    /// Makes the epoll report when the connection can go on: when a reply or a request is left, once there is room.
+    fn wait(&self) {
+        let awaits_room = !self.output.borrow().is_empty() || self.has_request();
+        if self.awaits_room.replace(awaits_room) != awaits_room {
+            real_libc::watch_own_for(self.epoll, self.stream.as_raw_fd(), awaits_room);
+        }
     }
 
     /// The second byte of the reply is the number of descriptors sent with it.
@@ -281,13 +304,18 @@ impl ControlConnection {
 }
 
 pub fn answer_all<H: Host>(engine: &mut Engine<H>, epoll: RawFd, connections: impl Fn(&mut H) -> &mut Connections) {
-    let (all, gone) = connections(&mut engine.host).receive(epoll);
+    let gone = connections(&mut engine.host).receive(epoll);
     gone.into_iter().for_each(|id| engine.control_gone(id));
-    for asked in all {
+    let end = engine.host.now().after(TURN_NS);
+    while let Some(asked) = connections(&mut engine.host).next_request() {
         let format = Format { sequence: asked.sequence, order: Order::Native };
         let answer = requests::answer(engine, asked.asker, &asked.bytes, format);
         connections(&mut engine.host).reply(&asked, answer);
+        if engine.host.now() >= end {
+            break;
+        }
     }
+    connections(&mut engine.host).open.iter().for_each(ControlConnection::wait);
 }
 
 fn bind(path: &Path) -> io::Result<UnixListener> {
@@ -309,6 +337,7 @@ fn bind(path: &Path) -> io::Result<UnixListener> {
 mod tests {
     use super::*;
     use crate::host::kernel;
+    use xqos_abi::Request;
 
     /// Display numbers that no server on this machine uses, different in each test process.
     fn displays() -> [u32; 2] {
@@ -353,6 +382,53 @@ mod tests {
     }
 
     #[test]
+    fn connections_take_turns_and_one_that_does_not_read_is_not_answered() {
+        let request = Request::GetServerInfo.encode(0);
+        let epoll = kernel::new_epoll().unwrap();
+        let mut connections = Connections::default();
+        let mut peers: Vec<UnixStream> = [3, 9, 1]
+            .map(|count: usize| {
+                let (mut peer, ours) = UnixStream::pair().unwrap();
+                connections.accept(epoll.as_raw_fd(), ours);
+                peer.write_all(&request.repeat(count)).unwrap();
+                peer
+            })
+            .into();
+        connections.receive(epoll.as_raw_fd());
+        let first = usize::from(connections.open[0].id.0);
+        let next = |connections: &mut Connections| {
+            let asked = connections.next_request()?;
+            Some((usize::from(asked.asker.0) - first, asked))
+        };
+        let order: Vec<usize> = (0..5).map(|_| next(&mut connections).unwrap().0).collect();
+        assert_eq!(order, [0, 1, 2, 0, 1]);
+        let large = vec![1; MAX_UNREAD_BYTES / 2];
+        let (second, asked) = (1, next(&mut connections).unwrap().1);
+        assert_eq!(usize::from(asked.asker.0) - first, 0, "its third request");
+        let (at, asked) = next(&mut connections).unwrap();
+        assert_eq!(at, second);
+        connections.reply(&asked, Ok(Some(large.clone())));
+        assert!(next(&mut connections).is_none(), "its reply waits for room");
+        connections.open.iter().for_each(ControlConnection::wait);
+        let mut read = vec![0; large.len()];
+        let peer = &mut peers[second];
+        peer.set_nonblocking(true).unwrap();
+        let mut bytes = 0;
+        while bytes < read.len() {
+            match peer.read(&mut read[bytes..]) {
+                Ok(count) => bytes += count,
+                Err(_) => _ = connections.receive(epoll.as_raw_fd()),
+            }
+        }
+        assert!(read == large);
+        assert_eq!((0..7).filter_map(|_| next(&mut connections)).count(), 6, "the other requests are left");
+        peers[..2].iter_mut().for_each(|peer| peer.write_all(&request).unwrap());
+        connections.receive(epoll.as_raw_fd());
+        let order: Vec<usize> = std::iter::from_fn(|| Some(next(&mut connections)?.0)).collect();
+        assert_eq!(order, [0, 1], "the next turn begins with the first again");
+    }
+
+    #[test]
     fn a_peer_that_reads_no_events_is_disconnected_and_takes_no_more_memory() {
         let epoll = kernel::new_epoll().unwrap();
         let mut connections = Connections::default();
@@ -367,7 +443,7 @@ mod tests {
         assert!(unread(&connections) <= MAX_UNREAD_BYTES, "{} bytes", unread(&connections));
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; 4];
         assert_eq!(real_libc::epoll_wait_now(epoll.as_raw_fd(), &mut events), 1, "the server is woken");
-        assert_eq!(connections.receive(epoll.as_raw_fd()).1, [id]);
+        assert_eq!(connections.receive(epoll.as_raw_fd()), [id]);
         drop(peer);
     }
 }

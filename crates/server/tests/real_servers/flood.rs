@@ -3,7 +3,8 @@
 //!
 //! The seeds are fixed, so that a failure can be repeated.
 
-use crate::fixture::{Fixture, alone, as_nobody, is_not_root, setup, wait_for};
+use crate::fixture::{Fixture, alone, as_nobody, is_not_root, served, setup, wait_for};
+use crate::libc_host::control_socket;
 use crate::tracing::{id_of, read, slices_before};
 use crate::wire::{Wire, opcode};
 use std::io::{Read, Write};
@@ -11,7 +12,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use xqos_abi::trace::{Event, Level};
-use xqos_abi::{Order, SettingKind, Subject};
+use xqos_abi::{Order, Request, SettingKind, Subject};
 use xqos_lab::server::Kind;
 
 const DURATION: Duration = Duration::from_millis(2400);
@@ -189,5 +190,29 @@ fn a_flood_from_the_servers_own_user_does_not_harm_the_server() {
     let control = fixture.control().unwrap();
     wait_for("the flood is gone", SOON, || control.clients().unwrap().clients.len() == 2);
     assert_eq!(control.server_info().unwrap().reservations, 0);
+    fixture.assert_armed();
+}
+
+#[test]
+fn control_requests_whose_replies_are_not_read_take_little_memory() {
+    const CLIENTS: usize = 100;
+    const PEERS: usize = 30;
+    let (mut fixture, control) = served();
+    let _clients: Vec<Wire> = (0..CLIENTS).map(|_| fixture.native()).collect();
+    let before = fixture.private_kb();
+    let mut peers: Vec<UnixStream> = (0..PEERS).map(|_| control_socket(&fixture)).collect();
+    let requests = Request::ListClients.encode(0).repeat(64);
+    fixture.while_stopped(|| peers.iter_mut().for_each(|peer| peer.write_all(&requests).unwrap()));
+    (0..10).for_each(|_| _ = control.server_info().unwrap());
+    let grown = fixture.private_kb().saturating_sub(before);
+    println!("{grown} KB more for {PEERS} peers");
+    assert!(grown < 10_000, "{grown} KB more for {PEERS} peers");
+    // A peer that reads gets all of its replies.
+    let mut first = peers.swap_remove(0);
+    let reply_bytes = 32 + 392 * control.clients().unwrap().clients.len();
+    let mut replies = vec![0; 64 * reply_bytes];
+    first.set_read_timeout(Some(SOON)).unwrap();
+    first.read_exact(&mut replies).unwrap();
+    assert!(replies.chunks(reply_bytes).zip(1_u16..).all(|(reply, number)| reply[2..4] == number.to_ne_bytes()));
     fixture.assert_armed();
 }

@@ -29,7 +29,7 @@ fn start_with_libc(kind: Kind) -> Fixture {
     Fixture::start(&setup_with_libc(kind))
 }
 
-fn control_socket(server: &Fixture) -> UnixStream {
+pub fn control_socket(server: &Fixture) -> UnixStream {
     let display = server.display().trim_start_matches(':').parse().unwrap();
     // SAFETY: the call takes no arguments and cannot fail.
     let paths = xqos_abi::control::paths(display, unsafe { libc::geteuid() });
