@@ -165,10 +165,11 @@ fn a_flood_from_another_user_harms_neither_the_server_nor_other_clients() {
     let events = endure(&fixture, &mut light, &ids, true);
     let mut before = slices_before(&events, id_of(&events, light.base));
     before.sort_unstable();
-    let (median, most) = (before[before.len() / 2], before[before.len() - 1]);
-    println!("{} answers, {median} slices before half of them, {most} before the last", before.len());
-    // The longest wait may be for some slices, but not until a flood has ended.
-    assert!(before.len() > 20 && median <= 1 && most < 100, "slices before it was served: {before:?}");
+    let [median, most] = [50, 95].map(|percent| before[before.len() * percent / 100]);
+    println!("{} answers, {median} slices before half of them, at most {most} before 95 %", before.len());
+    // Not until a flood has ended. A slice of its own in which the server has no processor counts as the light client's
+    // (decision 004), and many short ones of the others follow it.
+    assert!(before.len() > 20 && median <= 1 && most < 20, "slices before it was served: {before:?}");
     let control = fixture.control().unwrap();
     assert_eq!(control.server_info().unwrap().policy, xqos_core::PolicyKind::Fair);
     let entry = crate::fixture::entry(&control, light.base);
