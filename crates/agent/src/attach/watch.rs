@@ -39,7 +39,11 @@ impl Watch {
     /// Starts the trace. Processes that have ended are skipped.
     pub fn start(pids: &[i32]) -> Result<Watch> {
         let server = |&pid: &i32| Some((pid, (Account::default(), Peers::of(pid).ok()?)));
-        Ok(Watch { trace: trace_of(pids)?, servers: pids.iter().filter_map(server).collect() })
+        let mut watch = Watch { trace: trace_of(pids)?, servers: pids.iter().filter_map(server).collect() };
+        // The caller's time begins now, but events have been traced since the first of them was enabled.
+        watch.read()?;
+        watch.servers.values_mut().for_each(|(account, _)| _ = account.finish());
+        Ok(watch)
     }
 
     /// Reads all events up to now.
