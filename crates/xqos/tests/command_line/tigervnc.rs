@@ -7,12 +7,14 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// The README's commands; the last one starts the server, here on a free display with the test's session.
+/// The README's commands; the last one starts the server, here with the test's session. The display is far above those
+/// that other tests' servers choose: the wrapper looks for a free one, which may be taken before its server starts.
 fn recipe(session: &Path) -> String {
     let readme = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md")).unwrap();
     let lines = readme.lines().skip_while(|line| !line.contains("mkdir -p ~/.local/lib/xqos-vnc"));
     let lines: Vec<&str> = lines.take_while(|line| line.starts_with("    ")).map(str::trim_start).collect();
-    let own = format!("-SecurityTypes None -localhost yes -xstartup {}", session.display());
+    let display = 1000 + std::process::id() % 10_000;
+    let own = format!(":{display} -SecurityTypes None -localhost yes -xstartup {}", session.display());
     lines.join("\n").replace("tigervncserver :5", &format!("tigervncserver {own}"))
 }
 
