@@ -8,8 +8,10 @@
 //! Contention begins when the server has been busy for [`BEGINS_AFTER_NS`] without a pause, or for a longer time at a
 //! load above [`BUSY_PERCENT`] %. It ends when the server has been idle for long enough. The measure of contention is a
 //! level that rises while the server is busy and falls while it is idle. At a load of [`BUSY_PERCENT`] % it stays
-//! constant. Being busy for one frame does not start contention, and a small change in load does not toggle it. A
-//! server that is ready to run and has no processor is busy: its clients wait.
+//! constant. Being busy for one frame does not start contention, and a small change in load does not toggle it.
+//!
+//! A server that is ready to run and has no processor does not rest: its clients wait. Only the kernel knows how long
+//! that was. While the server is busy enough that this could matter, it is asked every few milliseconds.
 
 use crate::Time;
 
@@ -17,6 +19,10 @@ use crate::Time;
 pub const BUSY_PERCENT: u64 = 85;
 /// The longest busy period without contention: longer than a frame, but too short for a person to notice.
 pub const BEGINS_AFTER_NS: u64 = 20_000_000;
+/// Least time between two questions about the time without a processor, unless contention would end.
+const ASK_EVERY_NS: u64 = 5_000_000;
+/// The load, in percent, below which the kernel is not asked.
+const ASK_ABOVE_PERCENT: u64 = 40;
 /// The level at which contention begins.
 const FULL: u64 = BEGINS_AFTER_NS * (100 - BUSY_PERCENT);
 
@@ -29,7 +35,11 @@ pub struct Contention {
     is_on: bool,
     /// The end of the last slice or of the last wait for a client.
     since: Time,
-    /// The level when it was last known how long the server had no processor, and busy time and rests since then.
+    /// The beginning of the slice after which the kernel was last asked, or could have been.
+    asked: Time,
+    /// Its answer, if it was asked and told: the time without a processor since the server's start.
+    delayed_ns: Option<u64>,
+    /// The level at `asked`, and busy time and rests since then.
     known: u64,
     busy_ns: u64,
     rest_ns: u64,
@@ -38,7 +48,8 @@ pub struct Contention {
 impl Contention {
     /// A server that has been idle until now.
     pub fn new(now: Time) -> Contention {
-        Contention { level: 0, is_on: false, since: now, known: 0, busy_ns: 0, rest_ns: 0 }
+        let (since, asked) = (now, now);
+        Contention { level: 0, is_on: false, since, asked, delayed_ns: None, known: 0, busy_ns: 0, rest_ns: 0 }
     }
 
     /// True under contention.
@@ -46,25 +57,19 @@ impl Contention {
         self.is_on
     }
 
-    /// True if contention ends unless the server had no processor for a part of the rest before `start`.
-    pub fn would_end(&self, start: Time) -> bool {
-        self.is_on && self.level <= start.since(self.since).saturating_mul(BUSY_PERCENT)
-    }
-
     /// Records that clients were served from `start` to `end`. Returns the new state if contention began or ended.
     ///
-    /// `delayed_ns`, if known: how long the server was ready to run and had no processor, in the rests since it was
-    /// last known. It counts as busy, not as rest.
-    pub fn served(&mut self, start: Time, end: Time, delayed_ns: Option<u64>) -> Option<bool> {
+    /// `ask_delayed_ns` asks the kernel how long the server has been ready to run and had no processor since its start.
+    pub fn served(&mut self, start: Time, end: Time, ask_delayed_ns: impl FnOnce() -> Option<u64>) -> Option<bool> {
         let rest_ns = start.since(self.since);
         self.rest_ns = self.rest_ns.saturating_add(rest_ns);
         self.level = self.level.saturating_sub(rest_ns.saturating_mul(BUSY_PERCENT));
-        if let Some(delayed_ns) = delayed_ns.map(|delayed_ns| delayed_ns.min(self.rest_ns)) {
-            let busy_ns = self.busy_ns.saturating_add(delayed_ns);
-            let risen = self.known.saturating_add(busy_ns.saturating_mul(100 - BUSY_PERCENT));
-            let level = risen.saturating_sub((self.rest_ns - delayed_ns).saturating_mul(BUSY_PERCENT));
-            self.level = self.level.max(level.min(FULL));
-            (self.known, self.busy_ns, self.rest_ns) = (self.level, 0, 0);
+        let (would_end, passed_ns) = (self.is_on && self.level == 0, end.since(self.asked));
+        if would_end || passed_ns >= ASK_EVERY_NS {
+            let busy_ns = self.busy_ns.saturating_add(end.since(start));
+            let matters = would_end || busy_ns.saturating_mul(100) >= passed_ns.saturating_mul(ASK_ABOVE_PERCENT);
+            self.correct(matters.then(ask_delayed_ns).flatten());
+            self.asked = start;
         }
         let was_on = self.is_on && self.level > 0;
         let busy_ns = end.since(start.max(self.since));
@@ -74,6 +79,19 @@ impl Contention {
         let is_on = was_on || self.level == FULL;
         let has_changed = is_on != core::mem::replace(&mut self.is_on, is_on);
         has_changed.then_some(is_on)
+    }
+
+    /// Counts the time without a processor in the rests since the last question as busy.
+    fn correct(&mut self, delayed_ns: Option<u64>) {
+        let before = core::mem::replace(&mut self.delayed_ns, delayed_ns);
+        let delayed_ns = delayed_ns.zip(before).map_or(0, |(now, before)| now.saturating_sub(before)).min(self.rest_ns);
+        if delayed_ns > 0 {
+            let busy_ns = self.busy_ns.saturating_add(delayed_ns);
+            let risen = self.known.saturating_add(busy_ns.saturating_mul(100 - BUSY_PERCENT));
+            let level = risen.saturating_sub((self.rest_ns - delayed_ns).saturating_mul(BUSY_PERCENT));
+            self.level = self.level.max(level.min(FULL));
+        }
+        (self.known, self.busy_ns, self.rest_ns) = (self.level, 0, 0);
     }
 
     /// Records that the server waited for one client while others were ready. This does not count as idle time.
@@ -97,7 +115,7 @@ mod tests {
         let bursts = (begin..until_ms * 1000).step_by(period_us as usize);
         let changes_ms = bursts.filter_map(|at| {
             let (start, end) = (Time(at * 1000), Time((at + busy_us) * 1000));
-            contention.served(start, end, None).map(|is_on| (end.0 / MS, is_on))
+            contention.served(start, end, || None).map(|is_on| (end.0 / MS, is_on))
         });
         changes_ms.collect()
     }
@@ -106,8 +124,8 @@ mod tests {
     fn contention_begins_after_20_busy_ms_and_ends_after_a_short_pause() {
         let mut contention = Contention::new(Time(0));
         assert_eq!(changes(&mut contention, 1000, 1000, 500), [(20, true)]);
-        assert_eq!(contention.served(Time(503 * MS), Time(504 * MS), None), None, "it was idle for 3 ms");
-        assert_eq!(contention.served(Time(508 * MS), Time(509 * MS), None), Some(false));
+        assert_eq!(contention.served(Time(503 * MS), Time(504 * MS), || None), None, "it was idle for 3 ms");
+        assert_eq!(contention.served(Time(508 * MS), Time(509 * MS), || None), Some(false));
     }
 
     #[test]
@@ -128,40 +146,51 @@ mod tests {
     fn a_wait_for_one_client_does_not_count_as_idle() {
         let mut contention = Contention::new(Time(0));
         for ms in 0..200 {
-            contention.served(Time(ms * MS), Time(ms * MS + MS / 2), None);
+            contention.served(Time(ms * MS), Time(ms * MS + MS / 2), || None);
             contention.waited(Time((ms + 1) * MS));
         }
         assert!(contention.is_on());
-        assert_eq!(contention.served(Time::NEVER, Time::NEVER, None), Some(false), "no overflow");
+        assert_eq!(contention.served(Time::NEVER, Time::NEVER, || None), Some(false), "no overflow");
     }
 
-    /// The server is busy for `busy_us` of each ms. For `delayed_us` of the rest it has no processor, which is known
-    /// every 5 ms. Returns when contention began and ended, in milliseconds.
-    fn changes_with_delays(busy_us: u64, delayed_us: u64) -> Vec<(u64, bool)> {
-        let mut contention = Contention::new(Time(0));
+    /// The server is busy for `busy_us` of each ms, and has no processor for `delayed_us` of the rest. Returns when
+    /// contention began and ended, in milliseconds, and how often the kernel was asked.
+    fn changes_with_delays(busy_us: u64, delayed_us: u64) -> (Vec<(u64, bool)>, u64) {
+        let (mut contention, mut asked) = (Contention::new(Time(0)), 0);
         let changes_ms = (0..5000).filter_map(|ms| {
             let (start, end) = (Time(ms * MS), Time(ms * MS + busy_us * 1000));
-            let delayed_ns = (ms % 5 == 0).then_some(5 * delayed_us * 1000);
-            contention.served(start, end, delayed_ns).map(|is_on| (ms, is_on))
+            let ask = || {
+                asked += 1;
+                Some(ms * delayed_us * 1000)
+            };
+            contention.served(start, end, ask).map(|is_on| (ms, is_on))
         });
-        changes_ms.collect()
+        (changes_ms.collect(), asked)
     }
 
     #[test]
     fn time_without_a_processor_counts_as_busy() {
-        assert_eq!(changes_with_delays(700, 0), []);
-        assert_eq!(changes_with_delays(700, 300), [(20, true)]);
+        assert_eq!(changes_with_delays(700, 0).0, []);
+        assert_eq!(changes_with_delays(700, 300).0, [(25, true)]);
         for (busy_us, delayed_us) in [(700, 100), (400, 400), (100, 600), (800, 40)] {
-            assert_eq!(changes_with_delays(busy_us, delayed_us), [], "{busy_us} us and {delayed_us} us of 1 ms");
+            assert_eq!(changes_with_delays(busy_us, delayed_us).0, [], "{busy_us} us and {delayed_us} us of 1 ms");
         }
+    }
+
+    #[test]
+    fn the_kernel_is_asked_every_5_ms_and_not_at_small_loads() {
+        let asked = |busy_us| changes_with_delays(busy_us, 0).1;
+        assert_eq!((asked(300), asked(450), asked(840)), (0, 999, 999), "in 5 s");
     }
 
     #[test]
     fn contention_does_not_end_while_the_server_has_no_processor() {
         let mut contention = Contention::new(Time(0));
-        assert_eq!(contention.served(Time(0), Time(20 * MS), None), Some(true));
-        assert!(contention.would_end(Time(30 * MS)) && !contention.would_end(Time(21 * MS)));
-        assert_eq!(contention.served(Time(30 * MS), Time(31 * MS), Some(9 * MS)), None);
-        assert_eq!(contention.served(Time(41 * MS), Time(42 * MS), Some(MS)), Some(false));
+        assert_eq!(contention.served(Time(0), Time(20 * MS), || Some(0)), Some(true));
+        assert_eq!(contention.served(Time(21 * MS), Time(22 * MS), || Some(0)), None);
+        let no_question = || unreachable!("5 ms have not passed, and contention goes on");
+        assert_eq!(contention.served(Time(22 * MS), Time(23 * MS), no_question), None);
+        assert_eq!(contention.served(Time(30 * MS), Time(31 * MS), || Some(8 * MS)), None);
+        assert_eq!(contention.served(Time(41 * MS), Time(42 * MS), || Some(9 * MS)), Some(false));
     }
 }

@@ -203,7 +203,7 @@ impl Server {
         self.stock.served(client, start, end, still_ready);
         let service = Service { client, start, end, requests, bytes, last_request, still_ready, ended_early };
         self.tell(end, Fact::Served(service), observer);
-        if let Some(is_on) = self.contention.served(start, end, None) {
+        if let Some(is_on) = self.contention.served(start, end, || None) {
             self.tell(end, Fact::Contention { is_on }, observer);
         }
         if let Some(state) = self.scheduler.reservation(client) {

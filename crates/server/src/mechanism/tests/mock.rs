@@ -101,8 +101,9 @@ pub struct Mock {
     pub supply: Supply,
     /// The number of other threads that take turns with the server on the processor.
     pub processor_shared_with: u64,
-    /// The part of the time, in percent, in which the server is ready to run without a processor.
+    /// The part of its rests, in percent, in which the server is ready to run without a processor.
     pub delayed_percent: u64,
+    rested_ns: u64,
     /// The time until which the server's thread is raised.
     pub raised: Cell<Option<Time>>,
     pub lent: bool,
@@ -196,7 +197,7 @@ impl Host for Mock {
     }
 
     fn delayed_ns(&self) -> Option<u64> {
-        Some(self.now.get().0 * self.delayed_percent / 100)
+        Some(self.rested_ns * self.delayed_percent / 100)
     }
 
     fn log(&self, line: &str) {

@@ -143,6 +143,7 @@ impl Server {
             };
             let now = self.now();
             self.host().now.set(at.max(now));
+            self.host().rested_ns += at.since(now);
             self.let_arrive();
             if wake.is_some_and(|wake| wake <= at) {
                 self.host().wake_at = None;
