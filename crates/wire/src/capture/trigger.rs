@@ -136,6 +136,9 @@ impl Trigger {
 
     /// Advances the time: before each packet, and regularly while there are none.
     pub fn advance_to(&mut self, now_ns: u64) {
+        if self.state == State::Running {
+            self.started_ns.get_or_insert(now_ns);
+        }
         let (since_ns, ns) = match self.settings.stop {
             Some(Stop::Quiet { ns }) => (self.last_message_ns, ns),
             Some(Stop::After { ns }) => (self.started_ns, ns),
@@ -252,5 +255,17 @@ mod tests {
         assert_eq!(trigger.state(), State::Running);
         trigger.advance_to(2100);
         assert_eq!(trigger.state(), State::Over);
+    }
+
+    #[test]
+    fn a_time_passes_without_packets() {
+        let mut trigger = trigger(Start::Now, Stop::After { ns: 100 }, true);
+        for from_ns in [1000, 2000] {
+            trigger.advance_to(from_ns);
+            trigger.advance_to(from_ns + 99);
+            assert_eq!(trigger.state(), State::Running);
+            trigger.advance_to(from_ns + 100);
+            assert!(trigger.state() == State::Over && trigger.restart());
+        }
     }
 }
