@@ -21,7 +21,8 @@ use super::{facts, loader};
 use crate::error::{Error, Result, asking, bail};
 use crate::session::Session;
 use std::collections::{BTreeMap, BTreeSet};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 use x11rb::connection::Connection;
 use x11rb::protocol::xproto::{ConnectionExt, SelectionRequestEvent};
@@ -31,7 +32,7 @@ use xqos_cli::output::note;
 use xqos_rules::decide::{RuleSet, Verdict};
 use xqos_rules::facts::{ClientFacts, State};
 use xqos_rules::files::Loader;
-use xqos_sys::{self as sys, Signals};
+use xqos_sys as sys;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
@@ -107,15 +108,15 @@ impl Daemon {
         Ok(daemon)
     }
 
-    /// Runs until a signal, the end of the server, or the loss of the selection.
-    pub fn run(mut self, signals: &Signals) -> Result<()> {
+    /// Runs until `stop` closes, as it does at a signal, until the server ends, or until the selection is lost.
+    pub fn run(mut self, stop: &UnixStream) -> Result<()> {
         let end = loop {
-            match self.turn(signals) {
+            match self.turn(stop) {
                 Ok(None) => {}
                 Ok(Some(end)) => break end,
                 Err(error) => match self.end_after(&error) {
                     Some(end) => break end,
-                    None => self.continue_after(&error, signals)?,
+                    None => self.continue_after(&error, stop)?,
                 },
             }
         };
@@ -141,7 +142,7 @@ impl Daemon {
     }
 
     /// Prints an error once, because it may repeat, and pauses.
-    fn continue_after(&mut self, error: &Error, signals: &Signals) -> Result<()> {
+    fn continue_after(&mut self, error: &Error, stop: &UnixStream) -> Result<()> {
         if error.is_late() {
             // The clients that were to be evaluated have not been.
             self.schedule.add_all();
@@ -150,12 +151,12 @@ impl Daemon {
         if self.reported.insert(message.clone()) {
             self.fail(message);
         }
-        sys::poll(&[signals.as_raw_fd()], Some(MIN_INTERVAL)).map_err(asking("cannot wait"))
+        sys::poll(&[stop.as_raw_fd()], Some(MIN_INTERVAL)).map_err(asking("cannot wait"))
     }
 
     /// Receives all events, evaluates changed clients, and sleeps.
-    fn turn(&mut self, signals: &Signals) -> Result<Option<End>> {
-        if signals.termination_requested() {
+    fn turn(&mut self, stop: &UnixStream) -> Result<Option<End>> {
+        if sys::readable([stop.as_fd()], Some(Duration::ZERO)).map_err(asking("cannot wait"))? == [true] {
             return Ok(Some(End::Signal));
         }
         self.take_notifications()?;
@@ -183,8 +184,7 @@ impl Daemon {
         let left = [self.until_evaluation(), self.applier.due(), self.until_viewers()].into_iter().flatten().min();
         let session = self.applier.server();
         let (control, x11) = (session.control.descriptor(), self.x11.stream().as_raw_fd());
-        sys::poll(&[signals.as_raw_fd(), control, x11, self.folders.as_raw_fd()], left)
-            .map_err(asking("cannot wait"))?;
+        sys::poll(&[stop.as_raw_fd(), control, x11, self.folders.as_raw_fd()], left).map_err(asking("cannot wait"))?;
         Ok(None)
     }
 

@@ -285,6 +285,22 @@ fn a_server_that_hangs_does_not_end_the_daemon() {
 }
 
 #[test]
+fn a_signal_ends_the_daemon_while_the_server_hangs() {
+    let server = Server::served(&[]);
+    let clock = server.client(&["xclock"]);
+    let rules = Rules::new("ends");
+    rules.write("50-a.toml", &file(&[rule("clocks", "name = \"xclock\"", "weight = 2")]));
+    let daemon = rules.applied_on(&server);
+    weighs(&server, clock.pid(), 2.0);
+    server.process.signal("STOP");
+    daemon.signal("TERM");
+    let said = daemon.ended().with(0).err;
+    server.process.signal("CONT");
+    assert!(said.contains("it drops the settings when it continues"), "{said}");
+    weighs(&server, clock.pid(), 1.0);
+}
+
+#[test]
 fn a_limit_per_user_is_set_when_the_server_answers_again() {
     let server = Server::served(&[]);
     let (control, rules) = (control(&server), Rules::new("limits-hang"));

@@ -6,14 +6,17 @@ use super::warnings::{Rights, warnings};
 use anyhow::{Context, Result};
 use clap::Args;
 use serde_json::json;
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
 use std::time::Duration;
+use std::{io, process, thread};
 use xqos_agent::rules::daemon::Daemon;
 use xqos_agent::rules::{loader, selection_lock};
 use xqos_agent::session::{Session, display_name};
 use xqos_cli::output::{self, line, note, print};
 use xqos_cli::quantity::{Micros, within};
 use xqos_cli::table::{Column, Table};
-use xqos_sys::Signals;
+use xqos_sys::{self as sys, Signals};
 
 /// Applies rules to the clients of a display until stopped
 ///
@@ -48,9 +51,26 @@ impl Run {
     pub fn perform(&self, display: Option<&str>) -> Result<()> {
         let daemon = Daemon::start(display, self.verbose, self.unwatched_after)?;
         let signals = Signals::watch().context("cannot watch for signals")?;
+        let stop = until_signal(signals).context("cannot watch for signals")?;
         line("ready")?;
-        Ok(daemon.run(&signals)?)
+        Ok(daemon.run(&stop)?)
     }
+}
+
+/// Returns a stream that closes at a signal. A thread waits for the signal, because the daemon may be waiting for a
+/// server that does not answer. In that case, the thread ends the process, and the server drops the leased settings.
+fn until_signal(signals: Signals) -> io::Result<UnixStream> {
+    const UNDONE_WITHIN: Duration = Duration::from_millis(800);
+    let (stop, running) = UnixStream::pair()?;
+    let wait = move || {
+        while !signals.termination_requested() && sys::poll(&[signals.as_raw_fd()], None).is_ok() {}
+        drop(running);
+        thread::sleep(UNDONE_WITHIN);
+        note("the X server did not answer in time; it drops the settings when it continues");
+        process::exit(0);
+    };
+    thread::Builder::new().name("signals".to_owned()).spawn(wait)?;
+    Ok(stop)
 }
 
 pub fn off(display: Option<&str>) -> Result<()> {
