@@ -160,7 +160,11 @@ impl Arguments {
         let caches = Caches::One(command, cache);
         let proxy = Proxy::start((!name.is_empty()).then_some(name), self.settings(), caches)?;
         let mut program = Program::start(&self.program, &proxy.display(), Some(proxy.authority()))?;
-        program.watch(Some(&|| proxy.state().open), signals, self.quiet)?;
+        let open = || {
+            let state = proxy.state();
+            (state.open, state.waiting)
+        };
+        program.watch(Some(&open), signals, self.quiet)?;
         if self.near.verify {
             proxy.settle();
         }

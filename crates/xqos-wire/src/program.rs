@@ -20,9 +20,9 @@ const GRACE: Duration = Duration::from_secs(10);
 /// Polling interval for the number of remaining connections; no event reports it.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Returns the number of open connections of the program's display. `None` if the display outlives the program, so
-/// that there is no need to wait for remaining clients.
-type OpenConnections<'a> = Option<&'a dyn Fn() -> usize>;
+/// Returns the number of open connections of the program's display, and of those that only wait for the X server.
+/// `None` if the display outlives the program, so that there is no need to wait for remaining clients.
+type OpenConnections<'a> = Option<&'a dyn Fn() -> (usize, usize)>;
 
 /// A running program, until it has exited and its connections are closed.
 #[derive(Debug)]
@@ -112,7 +112,7 @@ impl Program {
 
     /// Whether no connection is open and no further connection is expected.
     fn is_over(&self, open: OpenConnections<'_>, ended: Instant) -> bool {
-        let is_left = |open: &dyn Fn() -> usize| open() == 0 && (ended.elapsed() > GRACE || !has_children());
+        let is_left = |open: &dyn Fn() -> (usize, usize)| open().0 == 0 && (ended.elapsed() > GRACE || !has_children());
         self.stopping || open.is_none_or(is_left)
     }
 
@@ -121,8 +121,12 @@ impl Program {
         const SOON: Duration = Duration::from_secs(1);
         let is_late = self.ended.is_some_and(|ended| ended.elapsed() > SOON);
         if is_late && !quiet && !self.reported {
-            let left = counted(open.map_or(0, |open| open()) as u64, "connection");
-            note(&format!("the program has exited, but processes that it started have {left}; press ^C to end them"));
+            let (open, waiting) = open.map_or((0, 0), |open| open());
+            let left = match open.saturating_sub(waiting) {
+                0 if waiting > 0 => format!("the X server has not ended {}", counted(waiting as u64, "connection")),
+                used => format!("processes that it started have {}", counted(used as u64, "connection")),
+            };
+            note(&format!("the program has exited, but {left}; press ^C to end them"));
             self.reported = true;
         }
     }

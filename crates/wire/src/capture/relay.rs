@@ -73,7 +73,8 @@ pub struct Relay {
     thread: Background<io::Result<Relayed>>,
     display: Arc<Display>,
     authority: Option<Authority>,
-    open: Arc<AtomicUsize>,
+    /// Numbers of open connections, and of those that the client has closed.
+    open: Arc<[AtomicUsize; 2]>,
 }
 
 impl Relay {
@@ -86,7 +87,7 @@ impl Relay {
     pub fn to(upstream: Upstream, target: Target, settings: &Settings) -> Result<Relay, RelayError> {
         let display = Arc::new(Display::make(upstream.screen()).map_err(RelayError::Display)?);
         let authority = Authority::of_upstream(&upstream, display.number()).map_err(RelayError::Authority)?;
-        let open = Arc::new(AtomicUsize::new(0));
+        let open = Arc::<[AtomicUsize; 2]>::default();
         let run = Loop::new(Arc::clone(&display), upstream, Arc::clone(&open));
         let settings = settings.clone();
         let thread = Background::start("relay", move |stop| run.run(target, &settings, &stop));
@@ -105,7 +106,12 @@ impl Relay {
 
     pub fn open(&self) -> usize {
         // Informational only; nothing else depends on it.
-        self.open.load(Ordering::Relaxed)
+        self.open[0].load(Ordering::Relaxed)
+    }
+
+    /// The number of open connections that the client has closed, but not the server.
+    pub fn closing(&self) -> usize {
+        self.open[1].load(Ordering::Relaxed)
     }
 
     pub fn finish(self) -> Result<Relayed, RelayError> {

@@ -22,7 +22,7 @@ pub fn capture(arguments: &Arguments, display: Option<&str>) -> Result<ExitCode>
     };
     let (mut program, relay) = start().inspect_err(|_: &Error| arguments.discard())?;
     program.user_signal = settings.trigger.signal;
-    program.watch(Some(&|| relay.open()), &signals, arguments.quiet)?;
+    program.watch(Some(&|| (relay.open(), relay.closing())), &signals, arguments.quiet)?;
     let relayed = relay.finish()?;
     arguments.conclude(&relayed.recorded, &summary(&relayed))?;
     Ok(ExitCode::from(program.status()))

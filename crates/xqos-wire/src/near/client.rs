@@ -52,6 +52,11 @@ impl Client {
         is_quiet && (self.server_is_gone || self.near.fault().is_some())
     }
 
+    /// Whether the program has closed it.
+    pub fn is_closing(&self) -> bool {
+        self.program_is_gone
+    }
+
     /// Whether a question is held until the proxy's own query is answered.
     pub fn is_holding(&self) -> bool {
         self.near.is_holding()

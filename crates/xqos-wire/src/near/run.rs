@@ -36,6 +36,8 @@ const MAX_CLIENTS: usize = 256;
 pub struct ProxyState {
     /// Number of open connections.
     pub open: usize,
+    /// Those that wait for the X server: they are being established, or the program has closed them.
+    pub waiting: usize,
     pub has_lost_server: bool,
     pub is_unreachable: bool,
     /// The report about connections that have ended.
@@ -158,7 +160,9 @@ impl Loop {
                     self.accept(listener);
                 }
             }
-            lock(&self.state).open = self.clients.len() + self.connecting.clients();
+            let closing = self.clients.iter().filter(|proxied| proxied.client.is_closing()).count();
+            let (connecting, mut state) = (self.connecting.clients(), lock(&self.state));
+            (state.open, state.waiting) = (self.clients.len() + connecting, closing + connecting);
         }
         self.end();
         Ok(())

@@ -4,7 +4,7 @@
 use crate::fixture::{Ended, Folder, Running, Server, ended, eventually, xqos};
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{self, DirBuilder, File};
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -134,6 +134,25 @@ fn the_exit_status_is_the_programs_and_signals_reach_it() {
     eventually("the program runs", || Path::new(&file).exists().then_some(()));
     running.signal("TERM");
     running.ended().with(5);
+}
+
+#[test]
+fn connections_that_wait_for_a_hung_server_are_blamed_on_no_program() {
+    let (server, folder) = (Server::stock(), Folder::new("near-hung"));
+    // The program is killed once it is connected, and after some time for the proxy to notice.
+    let program = r#"exec 2> /dev/null; kill -STOP $0; xlsatoms & display=${DISPLAY#:}
+        until grep -q " 03 .*/X${display%.*}$" /proc/net/unix; do sleep 0.02; done; sleep 0.5; kill $!; wait $!"#;
+    let pid = server.process.pid().to_string();
+    for mut command in [near(&server, &folder, &[], &[]), server.xqos(&["cap", "--"])] {
+        command.args(["sh", "-c", program, &pid]).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut running = Running::start(&mut command);
+        let (mut said, mut line) = (BufReader::new(running.err()), String::new());
+        said.read_line(&mut line).unwrap();
+        assert!(line.contains("the program has exited, but the X server has not ended 1 connection"), "{line}");
+        running.signal("TERM");
+        running.ended().with(128 + 15);
+        server.process.signal("CONT");
+    }
 }
 
 #[test]

@@ -67,6 +67,11 @@ impl Connection {
         self.is_broken || is_empty(replies) && (is_empty(requests) || replies.is_gone)
     }
 
+    /// True if the client has closed it.
+    pub fn is_closing(&self) -> bool {
+        self.states[0].has_ended
+    }
+
     pub fn unrecorded_end(&self) -> Option<Direction> {
         Direction::BOTH.into_iter().find(|&direction| !self.is_broken && !self.states[direction as usize].is_recorded)
     }

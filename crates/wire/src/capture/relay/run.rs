@@ -34,7 +34,7 @@ const FIRST_CLIENT_PORT: u16 = 32_768;
 pub struct Loop {
     display: Arc<Display>,
     upstream: Upstream,
-    open: Arc<AtomicUsize>,
+    open: Arc<[AtomicUsize; 2]>,
     connections: Vec<Connection>,
     /// Maximum open connections; each needs two file descriptors.
     most_connections: usize,
@@ -43,8 +43,8 @@ pub struct Loop {
 }
 
 impl Loop {
-    /// `open` publishes the number of connections.
-    pub fn new(display: Arc<Display>, upstream: Upstream, open: Arc<AtomicUsize>) -> Loop {
+    /// `open` publishes the number of connections, and of those that the client has closed.
+    pub fn new(display: Arc<Display>, upstream: Upstream, open: Arc<[AtomicUsize; 2]>) -> Loop {
         let (connections, relayed) = (Vec::new(), Relayed::default());
         let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
         let most_connections = (files.saturating_sub(OWN_FILES) / 2) as usize;
@@ -72,7 +72,9 @@ impl Loop {
                 }
             }
             // Informational only; nothing else depends on it.
-            self.open.store(self.connections.len(), Ordering::Relaxed);
+            self.open[0].store(self.connections.len(), Ordering::Relaxed);
+            let closing = self.connections.iter().filter(|connection| connection.is_closing()).count();
+            self.open[1].store(closing, Ordering::Relaxed);
         }
         let recorded = recorder.finish();
         Ok(Relayed { recorded, ..self.relayed })
