@@ -73,6 +73,11 @@ impl Connecting {
         self.wakeups.as_fd()
     }
 
+    /// Each byte sent to this socket makes the proxy's loop run once.
+    pub fn waker(&self) -> io::Result<UnixStream> {
+        self.waker.try_clone()
+    }
+
     /// Starts connecting, and returns whether it could. If no thread can be started, drops the client, as a server
     /// without free client slots does.
     pub fn begin(&mut self, purpose: Purpose) -> bool {

@@ -6,7 +6,8 @@ use super::connect::connect;
 use super::run::{Loop, ProxyReport, ProxyState};
 use crate::lock;
 use anyhow::{Context, Result};
-use std::io;
+use std::io::{self, Write};
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
@@ -30,6 +31,7 @@ pub struct Proxy {
     display: Arc<Display>,
     authority: Authority,
     state: Arc<Mutex<ProxyState>>,
+    waker: UnixStream,
 }
 
 impl Proxy {
@@ -47,20 +49,23 @@ impl Proxy {
         let settings = Settings { own_cookie: Some(own), ..settings };
         let state = Arc::default();
         let run = Loop::new(Arc::clone(&display), (upstream, first), Arc::clone(&state), settings, caches);
-        let start = |mut run: Loop| Background::start("near", move |stop| run.run(&stop));
-        let thread = run.and_then(start).context("cannot start the proxy")?;
-        Ok(Proxy { thread, display, authority, state })
+        let start = |mut run: Loop| Ok((run.waker()?, Background::start("near", move |stop| run.run(&stop))?));
+        let (waker, thread) = run.and_then(start).context("cannot start the proxy")?;
+        Ok(Proxy { thread, display, authority, state, waker })
     }
 
     pub fn state(&self) -> MutexGuard<'_, ProxyState> {
         lock(&self.state)
     }
 
-    /// Waits until no connection is left, because verification starts only after a program has disconnected. Waits for
-    /// at most [`SETTLE`], because the program may have left other programs running.
+    /// Waits until the connections that programs have closed are in the report. Verification starts only then. Waits
+    /// for at most [`SETTLE`], because the X server may not answer.
     pub fn settle(&self) {
-        let end = Instant::now() + SETTLE;
-        while self.state().open > 0 && Instant::now() < end {
+        let (end, before) = (Instant::now() + SETTLE, self.state().passes);
+        let is_settled = |state: &ProxyState| state.passes > before + 1 && state.waiting == 0;
+        while !is_settled(&self.state()) && Instant::now() < end {
+            // The first pass may have begun earlier; the second one notices what programs have closed so far.
+            let _ = (&self.waker).write_all(&[0]);
             thread::sleep(POLL_INTERVAL);
         }
     }

@@ -7,7 +7,7 @@
 //! | a launcher sends | the proxy |
 //! |---|---|
 //! | nothing | when the launcher connects, sends `DISPLAY`, `XAUTHORITY` and its options, one line each |
-//! | `report` | sends the report of all connections that have ended |
+//! | `report` | sends the report of all connections that programs have closed |
 //! | `stop` | exits |
 //!
 //! The proxy also exits when the X server exits, and after some time without programs. A lock, which the kernel
@@ -236,6 +236,7 @@ fn read_command(mut launcher: &UnixStream) -> Option<String> {
 }
 
 fn send_report(mut launcher: &UnixStream, proxy: &Proxy) {
+    proxy.settle();
     let report = &proxy.state().report;
     let mut lines = report::lines(report);
     lines.push(report::verdict(&report.counts));

@@ -38,6 +38,8 @@ pub struct ProxyState {
     pub open: usize,
     /// Those that wait for the X server: they are being established, or the program has closed them.
     pub waiting: usize,
+    /// Number of times that the loop has looked at all connections.
+    pub passes: u64,
     pub has_lost_server: bool,
     pub is_unreachable: bool,
     /// The report about connections that have ended.
@@ -124,6 +126,10 @@ impl Loop {
         Ok(all)
     }
 
+    pub fn waker(&self) -> io::Result<UnixStream> {
+        self.connecting.waker()
+    }
+
     pub fn run(&mut self, stop: &UnixStream) -> io::Result<()> {
         let mut buffer = vec![0; PIECE_BYTES];
         loop {
@@ -163,6 +169,7 @@ impl Loop {
             let closing = self.clients.iter().filter(|proxied| proxied.client.is_closing()).count();
             let (connecting, mut state) = (self.connecting.clients(), lock(&self.state));
             (state.open, state.waiting) = (self.clients.len() + connecting, closing + connecting);
+            state.passes += 1;
         }
         self.end();
         Ok(())
