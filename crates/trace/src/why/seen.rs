@@ -233,7 +233,7 @@ impl<'a> Seen<'a> {
             ns if ns == grab_ns => self.grab(&burst, ns),
             ns if ns == absent_ns => self.no_processor(ns, span),
             ns if ns == held_ns => Cause::HeldBack { ns },
-            ns if ns == clients_ns => self.requests(burst.key, ns, span),
+            ns if ns == clients_ns => self.requests(&burst, ns, span),
             ns => Cause::Server { ns },
         };
         let (from, to) = span;
@@ -250,8 +250,8 @@ impl<'a> Seen<'a> {
     }
 
     /// The requests of other clients: one long request if it took at least half of the time, otherwise many.
-    fn requests(&self, waiting: usize, clients_ns: u64, span: (Time, Time)) -> Cause {
-        let of_others = || self.slices.iter().filter(move |slice| slice.key != waiting);
+    fn requests(&self, burst: &Burst, clients_ns: u64, span: (Time, Time)) -> Cause {
+        let of_others = || self.slices.iter().filter(|slice| slice.key != burst.key);
         let others = || of_others().map(move |slice| (slice, shared_ns(slice.span, span)));
         let longest = others().max_by_key(|&(_, ns)| ns).filter(|&(_, ns)| ns >= clients_ns.div_ceil(2));
         if let Some((&Slice { key, requests, request, span: (start, end), .. }, _)) = longest {
@@ -262,7 +262,9 @@ impl<'a> Seen<'a> {
         let mut sums: BTreeMap<usize, u64> = BTreeMap::new();
         others().for_each(|(slice, ns)| *sums.entry(slice.key).or_default() += ns);
         let clients = sums.values().filter(|&&ns| ns > 0 && ns >= clients_ns / 100).count();
-        Cause::Busy { clients, ns: clients_ns }
+        // Elapsed time, like that of each client.
+        let ns = sums.values().sum::<u64>().max(clients_ns).min(burst.waited_ns);
+        Cause::Busy { clients, ns }
     }
 
     fn long_request(&self, key: usize, request: u32, ns: u64) -> Cause {

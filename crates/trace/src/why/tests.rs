@@ -195,6 +195,22 @@ fn twelve_busy_clients_are_counted_and_the_light_client_is_the_one_that_waited()
 }
 
 #[test]
+fn the_times_of_busy_clients_add_up_if_the_server_sometimes_has_no_processor() {
+    let mut script = Script::new(&[("x11perf", 100), ("x11perf", 101), ("mpv", 200)]);
+    (1..=3).for_each(|id| script.arrives(0, id));
+    for (round, from) in (0..240).step_by(20).enumerate() {
+        let id = 1 + round as u16 % 2;
+        script.at(from, Entry::Processor { client: ClientId(id), ns: 12 * MS });
+        script.slice(id, (from, from + 20), (500, POLY_LINE), true);
+    }
+    script.slice(3, (240, 241), (2, POLY_LINE), false);
+    let diagnosis = script.diagnose(&Question { limit_ns: 100 * MS, ..Question::default() });
+    assert_eq!(diagnosis.worst.unwrap().1, Cause::Busy { clients: 2, ns: 240 * MS });
+    let served: Vec<u64> = diagnosis.served.iter().map(|one| one.ns).collect();
+    assert_eq!((served, diagnosis.absent_ns), (vec![120 * MS; 2], 96 * MS));
+}
+
+#[test]
 fn a_program_with_real_time_priority_that_takes_the_processor_is_named() {
     let mut script = Script::new(&[("mpv", 200)]);
     script.at(5, Entry::ThreadName { thread: 812, bytes: *b"hog\0\0\0\0\0\0\0\0\0\0\0\0\0" });

@@ -154,7 +154,7 @@ fn processor(diagnosis: &Diagnosis, cause: &Cause) -> String {
         _ if is_named => String::new(),
         (0, true) => " The server had the processor all the time.".to_owned(),
         (0, false) => String::new(),
-        (ns, _) => format!(" The server had no processor for {} of this time.", of_ns(ns)),
+        (ns, _) => format!(" All times are elapsed time, of which the server had no processor for {}.", of_ns(ns)),
     }
 }
 
@@ -357,6 +357,16 @@ mod tests {
         let busy = diagnosis(Cause::Busy { clients: 12, ns: 290 * MS });
         assert!(text(&busy).contains("xqos policy fair"));
         assert!(!text(&Diagnosis { policy: Some(PolicyKind::Fair), ..busy }).contains("xqos policy fair"));
+    }
+
+    #[test]
+    fn time_without_a_processor_is_part_of_all_times() {
+        let busy = diagnosis(Cause::Busy { clients: 12, ns: 290 * MS });
+        let text = text(&Diagnosis { absent_ns: 163 * MS, ..busy });
+        assert!(
+            text.contains("All times are elapsed time, of which the server had no processor for 163 ms."),
+            "{text}"
+        );
     }
 
     #[test]
