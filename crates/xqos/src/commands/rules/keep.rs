@@ -60,7 +60,7 @@ impl Run {
 /// Returns a stream that closes at a signal. A thread waits for the signal, because the daemon may be waiting for a
 /// server that does not answer. In that case, the thread ends the process, and the server drops the leased settings.
 fn until_signal(signals: Signals) -> io::Result<UnixStream> {
-    const UNDONE_WITHIN: Duration = Duration::from_millis(800);
+    const UNDONE_WITHIN: Duration = Duration::from_secs(3);
     let (stop, running) = UnixStream::pair()?;
     let wait = move || {
         while !signals.termination_requested() && sys::poll(&[signals.as_raw_fd()], None).is_ok() {}
