@@ -2,7 +2,8 @@
 //! Changes on the screen, and when they appear: a client reads the root window, as a screenshot does.
 //!
 //! A drawing is not visible until the compositing manager has painted it. The observer reads one pixel or one line of
-//! text once a millisecond, with a round trip each time.
+//! text once a millisecond, with a round trip each time, and for the first time after a millisecond: a look sent together
+//! with the drawing may be served before it, and which comes first can stay the same for a whole turn.
 
 use crate::canvas::Canvas;
 use crate::input::{Input, ProgramWindow};
@@ -70,11 +71,11 @@ impl Painter {
         self.connection.flush()?;
         let (drawable, middle) = self.looked_at;
         while painted.elapsed() < LIMIT {
+            std::thread::sleep(LOOK_EVERY);
             let seen = look(&self.eye, drawable, middle, (1, 1))?;
             if u32::from_ne_bytes(seen[..4].try_into()?) & 0xff_ff_ff == self.colour {
                 return Ok(Some(painted.elapsed()));
             }
-            std::thread::sleep(LOOK_EVERY);
         }
         Ok(None)
     }
@@ -140,10 +141,10 @@ impl Typist {
         let pressed = Instant::now();
         let mut echo = None;
         while echo.is_none() && pressed.elapsed() < LIMIT {
+            std::thread::sleep(LOOK_EVERY);
             if self.look()? != before {
                 echo = Some(pressed.elapsed());
             }
-            std::thread::sleep(LOOK_EVERY);
         }
         self.input.key_up(self.key)?;
         Ok(echo)
