@@ -2,8 +2,8 @@
 //! Changes on the screen, and when they appear: a client reads the root window, as a screenshot does.
 //!
 //! A drawing is not visible until the compositing manager has painted it. The observer reads one pixel or one line of
-//! text once a millisecond, with a round trip each time, and for the first time after a millisecond: a look sent together
-//! with the drawing may be served before it, and which comes first can stay the same for a whole turn.
+//! text once a millisecond, with a round trip each time. Its first look comes after a millisecond, too: a look that is
+//! sent together with the drawing may be served before it, and which comes first can stay the same for a whole turn.
 
 use crate::canvas::Canvas;
 use crate::input::{Input, ProgramWindow};
