@@ -264,16 +264,21 @@ fn a_stopped_daemon_keeps_its_settings_and_catches_up() {
     weighs(&server, late.pid(), 1.0);
 }
 
+/// A clock, and a daemon that has applied a rule to it.
+fn clock_of_weight_2(server: &Server, name: &str) -> (Running, Rules, Running) {
+    let (clock, rules) = (server.client(&["xclock"]), Rules::new(name));
+    rules.write("50-a.toml", &file(&[rule("clocks", "name = \"xclock\"", "weight = 2")]));
+    let daemon = rules.applied_on(server);
+    weighs(server, clock.pid(), 2.0);
+    (clock, rules, daemon)
+}
+
 #[test]
 fn a_server_that_hangs_does_not_end_the_daemon() {
     /// Longer than the daemon waits for an answer.
     const HANGS: Duration = Duration::from_millis(10_500);
     let server = Server::served(&[]);
-    let clock = server.client(&["xclock"]);
-    let rules = Rules::new("hangs");
-    rules.write("50-a.toml", &file(&[rule("clocks", "name = \"xclock\"", "weight = 2")]));
-    let daemon = rules.applied_on(&server);
-    weighs(&server, clock.pid(), 2.0);
+    let (clock, rules, daemon) = clock_of_weight_2(&server, "hangs");
     server.process.signal("STOP");
     rules.write("50-a.toml", &file(&[rule("clocks", "name = \"xclock\"", "weight = 3")]));
     sleep(HANGS);
@@ -287,11 +292,7 @@ fn a_server_that_hangs_does_not_end_the_daemon() {
 #[test]
 fn a_signal_ends_the_daemon_while_the_server_hangs() {
     let server = Server::served(&[]);
-    let clock = server.client(&["xclock"]);
-    let rules = Rules::new("ends");
-    rules.write("50-a.toml", &file(&[rule("clocks", "name = \"xclock\"", "weight = 2")]));
-    let daemon = rules.applied_on(&server);
-    weighs(&server, clock.pid(), 2.0);
+    let (clock, _rules, daemon) = clock_of_weight_2(&server, "ends");
     server.process.signal("STOP");
     daemon.signal("TERM");
     let said = daemon.ended().with(0).err;
