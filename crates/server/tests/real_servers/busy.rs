@@ -20,6 +20,10 @@ use xqos_lab::process::Owned;
 /// small requests in each write, the server stays busy for tenths of a second even if this process does not run.
 const AT_ONCE: u64 = 16;
 
+/// The number of writes before a client counts as started. They fit into the socket, and keep the server busy for tens
+/// of milliseconds.
+const FIRST_WRITES: u64 = 32;
+
 /// A client that fills a pixmap until it is dropped. Each request takes about 0.1 ms.
 #[derive(Debug)]
 pub struct Busy {
@@ -49,9 +53,10 @@ impl Busy {
         let stream = wire.into_stream();
         let mut writer = stream.try_clone().unwrap();
         writer.set_write_timeout(None).unwrap();
-        let sent = Arc::new(AtomicU64::new(0));
-        let count = Arc::clone(&sent);
         let requests = Canvas::fill(&canvas, 2).repeat(AT_ONCE as usize);
+        (0..FIRST_WRITES).for_each(|_| writer.write_all(&requests).unwrap());
+        let sent = Arc::new(AtomicU64::new(FIRST_WRITES * AT_ONCE));
+        let count = Arc::clone(&sent);
         let thread = std::thread::spawn(move || {
             while writer.write_all(&requests).is_ok() {
                 count.fetch_add(AT_ONCE, Ordering::Relaxed);
