@@ -219,7 +219,7 @@ impl<'a> Seen<'a> {
         let grab_ns = sum(|cause| matches!(cause, model::Cause::Grab { .. }));
         let held_ns = sum(|cause| matches!(cause, model::Cause::HeldBack));
         let known_ns = sum(|cause| matches!(cause, model::Cause::Kernel));
-        let elsewhere_ns = if self.model.kernel { self.absent_elsewhere_ns(span) } else { self.absent_ns(span) };
+        let elsewhere_ns = self.absent_elsewhere_ns(span);
         let absent_ns = known_ns.max(elsewhere_ns.min(burst.waited_ns));
         let unknown_ns = absent_ns.saturating_sub(known_ns);
         // The model counts it as time of clients or of the server.
@@ -278,20 +278,17 @@ impl<'a> Seen<'a> {
         Cause::NoProcessor { ns, ran }
     }
 
-    /// The time in which the server had no processor: from the kernel's records and from the question, and without
-    /// records of the kernel also from what the server measured in its slices.
+    /// The time in which the server had no processor: the longest of what the kernel's records, the question and the
+    /// slices tell, because each may lack a part.
     fn absent_ns(&self, span: (Time, Time)) -> u64 {
-        let elsewhere_ns = self.absent_elsewhere_ns(span);
-        if self.model.kernel {
-            return self.processor.absent_ns(span).max(elsewhere_ns);
-        }
-        let within = |slice: &Slice| slice.absent_ns.min(shared_ns(slice.span, span));
-        elsewhere_ns.max(self.slices.iter().map(within).sum())
+        self.processor.absent_ns(span).max(self.absent_elsewhere_ns(span))
     }
 
-    /// The same from the question alone.
+    /// The same without the kernel's records.
     fn absent_elsewhere_ns(&self, span: (Time, Time)) -> u64 {
-        self.question.absences.iter().map(|&absence| shared_ns(absence, span)).sum()
+        let of_question = self.question.absences.iter().map(|&absence| shared_ns(absence, span)).sum::<u64>();
+        let within = |slice: &Slice| slice.absent_ns.min(shared_ns(slice.span, span));
+        of_question.max(self.slices.iter().map(within).sum())
     }
 
     /// The other clients that were served during the wait, and the time without processor.

@@ -204,7 +204,10 @@ fn the_times_of_busy_clients_add_up_if_the_server_sometimes_has_no_processor() {
         script.slice(id, (from, from + 20), (500, POLY_LINE), true);
     }
     script.slice(3, (240, 241), (2, POLY_LINE), false);
+    // Records of the kernel that begin only after the wait.
+    script.switch(242, 0, (SERVER, 0), false);
     let diagnosis = script.diagnose(&Question { limit_ns: 100 * MS, ..Question::default() });
+    assert!(diagnosis.kernel);
     assert_eq!(diagnosis.worst.unwrap().1, Cause::Busy { clients: 2, ns: 240 * MS });
     let served: Vec<u64> = diagnosis.served.iter().map(|one| one.ns).collect();
     assert_eq!((served, diagnosis.absent_ns), (vec![120 * MS; 2], 96 * MS));

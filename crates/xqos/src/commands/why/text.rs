@@ -152,7 +152,7 @@ fn processor(diagnosis: &Diagnosis, cause: &Cause) -> String {
     let is_named = matches!(cause, Cause::NoProcessor { .. });
     match (diagnosis.absent_ns, diagnosis.kernel) {
         _ if is_named => String::new(),
-        (0, true) => " The server had the processor all the time.".to_owned(),
+        (0, true) => " As far as the trace shows, the server had the processor all the time.".to_owned(),
         (0, false) => String::new(),
         (ns, _) => format!(" All times are elapsed time, of which the server had no processor for {}.", of_ns(ns)),
     }
