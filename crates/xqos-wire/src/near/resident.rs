@@ -30,6 +30,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
+use std::thread::Scope;
 use std::time::{Duration, Instant};
 use xqos_cli::output::{line, note};
 use xqos_cli::program::one_line;
@@ -179,12 +180,19 @@ pub fn serve(name: &str, settings: Settings, signals: &Signals) -> Result<ExitCo
     listener.set_nonblocking(true).context("cannot listen for programs")?;
     let authority = proxy.authority().display();
     let greeting = format!("{}\n{authority}\n{options}\n", proxy.display());
-    let served = attend(&proxy, &listener, &greeting, signals);
+    let served = std::thread::scope(|reporters| attend(&proxy, &listener, &greeting, signals, reporters));
     let _ = fs::remove_file(&path);
     served.map(|()| ExitCode::SUCCESS)
 }
 
-fn attend(proxy: &Proxy, listener: &UnixListener, greeting: &str, signals: &Signals) -> Result<()> {
+/// Answers launchers. A report waits for the server, which may hang, so it has its own thread.
+fn attend<'scope>(
+    proxy: &'scope Proxy,
+    listener: &UnixListener,
+    greeting: &str,
+    signals: &Signals,
+    reporters: &'scope Scope<'scope, '_>,
+) -> Result<()> {
     let (mut launchers, mut last_seen) = (Vec::<UnixStream>::new(), Instant::now());
     loop {
         if signals.next().is_some_and(|signal| signal.number != libc::SIGCHLD) || proxy.state().has_lost_server {
@@ -198,7 +206,7 @@ fn attend(proxy: &Proxy, listener: &UnixListener, greeting: &str, signals: &Sign
             match read_command(&launcher).as_deref() {
                 None => stays.push(launcher),
                 Some("stop") => return Ok(()),
-                Some("report") => send_report(&launcher, proxy),
+                Some("report") => _ = reporters.spawn(move || send_report(&launcher, proxy)),
                 Some(_) => {}
             }
         }
