@@ -8,7 +8,7 @@
 enum {
     PERIOD_US = 100000,
     BUDGET_US = 10000,
-    PATIENCE_MS = 2000 /* for asynchronous effects: events, the end of a client */
+    PATIENCE_MS = 60000 /* for asynchronous effects: events, the end of a client */
 };
 
 /* The server has no extension: the library uses its control socket. */

@@ -44,7 +44,7 @@ start_server() {
     tries=0
     while ! [ -s "$scratch/display" ]; do
         tries=$((tries + 1))
-        if [ $tries -gt 100 ] || ! kill -0 "$server" 2>/dev/null; then
+        if [ $tries -gt 600 ] || ! kill -0 "$server" 2>/dev/null; then
             echo "run.sh: the $1 server did not start; its output:"
             cat "$scratch/$1.log"
             return 1
