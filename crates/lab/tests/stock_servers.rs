@@ -9,6 +9,21 @@ use xqos_lab::server::{Kind, Setup};
 use xqos_lab::statistics::Summary;
 use xqos_lab::tiles;
 
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The operations of each client from now on, once they are enough.
+fn work_until(load: &mut Load, is_enough: impl Fn(&[f64]) -> bool) -> Vec<f64> {
+    let from = Instant::now();
+    loop {
+        std::thread::sleep(Duration::from_millis(500));
+        let work = load.work(from, Instant::now()).unwrap();
+        if is_enough(&work) {
+            return work;
+        }
+        assert!(from.elapsed() < PATIENCE, "{work:?}");
+    }
+}
+
 fn exists(pid: u32) -> bool {
     Path::new(&format!("/proc/{pid}")).exists()
 }
@@ -55,11 +70,13 @@ fn a_server_without_xqos_has_no_control() {
 fn the_light_client_keeps_its_pace() {
     let server = Setup::stock(Kind::Xvfb).start().unwrap();
     let light = Light { warm_up: Duration::from_millis(50), ..Light::default() };
-    let measured = light.measure(&server, Duration::from_millis(500)).unwrap();
+    let measured = light.measure(&server, Duration::from_secs(2)).unwrap();
     let series = &measured.series;
-    let turns = series.response_ns.len() as u64 + series.missed_turns;
-    // The last missed turns can be after the end of the measurement.
-    assert!((45..=51 + series.missed_turns).contains(&turns), "{turns} turns of 10 ms in 500 ms");
+    let drawn = series.response_ns.len() as u64;
+    assert!((2..=201).contains(&drawn), "{drawn} turns of 10 ms in 2 s");
+    // Every turn between the first and the last drawing was drawn or counted as missed.
+    let turns = (series.at_us.last().unwrap() - series.at_us[0]) / 10_000;
+    assert!(drawn + series.missed_turns >= turns, "{drawn} drawn, {} missed, of {turns}", series.missed_turns);
     let response_ms = Summary::of(series.response_ns.iter().map(|&ns| ns as f64 / 1e6));
     assert!(response_ms.p50 > 0.01, "{response_ms:?}");
     assert_eq!(series.at_us.len(), series.server_delay_ns.len());
@@ -71,12 +88,9 @@ fn x11perf_clients_draw_are_counted_and_are_gone_afterwards() {
     let perf = Perf::calibrate(server.display(), "rect100").unwrap();
     assert!(perf.reps > 10, "{perf:?}");
     let mut load = Load::start(server.display(), &perf, 3, Placement::Stacked).unwrap();
-    let from = Instant::now();
-    std::thread::sleep(Duration::from_millis(500));
-    let to = Instant::now();
     let busy_before = server.cpu_time().unwrap();
-    let work = load.work(from, to).unwrap();
-    assert!(work.len() == 3 && work.iter().all(|&operations| operations > 1000.0), "{work:?}");
+    let work = work_until(&mut load, |work| work.iter().all(|&operations| operations > 1000.0));
+    assert_eq!(work.len(), 3);
     assert!(server.cpu_time().unwrap() > busy_before);
     let pids = load.pids();
     drop(load);
@@ -88,12 +102,12 @@ fn side_by_side_clients_do_equal_work() {
     let server = Setup { screen: tiles::SCREEN, ..Setup::stock(Kind::Xvfb) }.start().unwrap();
     let perf = Perf::calibrate(server.display(), "rect500").unwrap();
     let mut load = Load::start(server.display(), &perf, 4, Placement::SideBySide).unwrap();
-    let from = Instant::now();
-    std::thread::sleep(Duration::from_millis(800));
-    let work = load.work(from, Instant::now()).unwrap();
-    // If their windows were hidden, clients would do a hundred times as many operations.
-    let (least, most) = (work.iter().copied().fold(f64::MAX, f64::min), work.iter().copied().fold(0.0, f64::max));
-    assert!(least > 0.0 && most / least < 3.0, "{work:?}");
+    // If their windows were hidden, clients would do a hundred times as many operations. A client that got no
+    // processor for a while has done fewer, but the longer all of them draw, the less that counts.
+    work_until(&mut load, |work| {
+        let (least, most) = (work.iter().copied().fold(f64::MAX, f64::min), work.iter().copied().fold(0.0, f64::max));
+        least > 0.0 && most / least < 3.0
+    });
 }
 
 #[test]

@@ -7,7 +7,7 @@ use x11rb::protocol::xproto::ConnectionExt;
 use xqos_lab::server::{Kind, Setup};
 use xqos_lab::viewer::Viewer;
 
-const SOON: Duration = Duration::from_secs(10);
+const SOON: Duration = Duration::from_secs(60);
 
 #[test]
 fn the_pointer_goes_where_the_viewer_points_until_the_server_ends() {
