@@ -67,6 +67,7 @@ fn of(pauses: &[u64], time_ns: u64) -> OsNoise {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Instant;
 
     #[test]
     fn long_pauses_weigh_more_than_many_short_ones() {
@@ -80,7 +81,9 @@ mod tests {
 
     #[test]
     fn pauses_can_be_measured_on_any_machine() {
+        let begin = Instant::now();
         let pauses = OsNoise::measure(Duration::from_millis(50));
-        assert!((0.0..=1.0).contains(&pauses.part) && pauses.longest_ms <= 1000.0, "{pauses:?}");
+        let took_ms = begin.elapsed().as_secs_f64() * 1000.0;
+        assert!((0.0..=1.0).contains(&pauses.part) && pauses.longest_ms <= took_ms, "{pauses:?} in {took_ms} ms");
     }
 }

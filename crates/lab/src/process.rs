@@ -271,6 +271,15 @@ fn number(text: &str, name: &str) -> Result<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::process::ExitStatusExt;
+
+    fn wait_for(what: &str, is_so: impl Fn() -> bool) {
+        let limit = Instant::now() + Duration::from_secs(60);
+        while !is_so() {
+            assert!(Instant::now() < limit, "waited a minute until {what}");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
 
     #[test]
     fn an_error_names_a_process_that_ended_early() {
@@ -320,21 +329,18 @@ mod tests {
     fn a_stopped_process_writes_nothing_and_still_ends() {
         let mut command = Command::new("sh");
         command.args(["-c", "while :; do echo; done"]).stdout(Stdio::null());
-        let mut process = Owned::start(&mut command, Duration::from_secs(20)).unwrap();
-        let writes = |pid| {
-            let before = written(pid).unwrap();
-            std::thread::sleep(Duration::from_millis(100));
-            written(pid).unwrap() > before
-        };
+        let mut process = Owned::start(&mut command, Duration::from_secs(60)).unwrap();
+        let pid = process.pid();
         process.stop(true);
-        std::thread::sleep(Duration::from_millis(50));
-        assert!(!writes(process.pid()));
+        wait_for("it stops", || fs::read_to_string(format!("/proc/{pid}/stat")).unwrap().contains(") T "));
+        let before = written(pid).unwrap();
+        std::thread::sleep(Duration::from_millis(100));
+        assert_eq!(written(pid).unwrap(), before);
         process.stop(false);
-        std::thread::sleep(Duration::from_millis(50));
-        assert!(writes(process.pid()));
+        wait_for("it writes", || written(pid).unwrap() > before);
         process.stop(true);
-        let asked = Instant::now();
         process.end();
-        assert!(asked.elapsed() < Duration::from_secs(10), "it was killed instead of ending by itself");
+        let status = process.child.try_wait().unwrap().unwrap();
+        assert_eq!(status.signal(), Some(libc::SIGTERM), "it was killed instead of ending by itself");
     }
 }
