@@ -59,13 +59,14 @@ impl Loop {
             let timeout = self.until_next();
             let [requests, replies] = [0, 1].map(|direction| self.directions[direction].from.as_fd());
             let [requests, replies, stop] = xqos_sys::readable([requests, replies, stop.as_fd()], timeout)?;
-            if stop {
-                return Ok(());
-            }
             for (direction, is_ready) in [requests, replies].into_iter().enumerate() {
                 if is_ready {
                     self.take(direction, &mut buffer)?;
                 }
+            }
+            // Packets that were sent before the end have been taken, and count.
+            if stop {
+                return Ok(());
             }
             for direction in 0..2 {
                 self.deliver(direction);
