@@ -2,6 +2,7 @@
 //! Parsing of rule files, and the messages for invalid ones.
 
 use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 use xqos_rules::decide::RuleSet;
 use xqos_rules::expect;
 use xqos_rules::facts::Key;
@@ -176,7 +177,7 @@ fn hostile_files_are_refused_with_a_few_messages() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(ProptestConfig { rng_seed: RngSeed::Fixed(1), ..ProptestConfig::with_cases(300) })]
 
     /// A valid file with pieces removed, repeated or changed is either parsed or refused. Parsed rules can be
     /// evaluated.

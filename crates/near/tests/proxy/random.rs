@@ -3,6 +3,7 @@
 
 use crate::harness::{BASE, COLORMAP, Harness, Heard, ROOT, Server, messages, named, request};
 use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 use xqos_near::{Questions, Settings, Store};
 use xqos_wire::x11::bytes::ByteOrder;
 
@@ -202,7 +203,11 @@ fn settings(verify: bool) -> Settings {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        rng_seed: RngSeed::Fixed(1),
+        failure_persistence: None,
+        ..ProptestConfig::with_cases(150)
+    })]
 
     #[test]
     fn a_program_receives_the_same_as_without_the_proxy(
