@@ -242,15 +242,15 @@ mod tests {
         Attributes::normal(3, 0).give(sleeper.pid()).unwrap();
         let mut raised = Raised::new(Some(calling_user())).unwrap();
         let nicer = Attributes::normal(-5, 0);
-        let soon = Instant::now() + Duration::from_millis(10);
-        assert!(matches!(raised.raise(sleeper.pid(), nicer, Some(soon), &Procfs), Verdict::Raised));
-        assert_eq!((sleeper.nice(), raised.next()), (-5, Some(soon)));
-        raised.take_back_late(Instant::now());
+        let end = Instant::now() + Duration::from_secs(1);
+        assert!(matches!(raised.raise(sleeper.pid(), nicer, Some(end), &Procfs), Verdict::Raised));
+        assert_eq!((sleeper.nice(), raised.next()), (-5, Some(end)));
+        raised.take_back_late(end - Duration::from_nanos(1));
         assert_eq!(sleeper.nice(), -5, "its time is not over");
-        raised.take_back_late(soon);
+        raised.take_back_late(end);
         assert_eq!((sleeper.nice(), raised.next()), (3, None));
         assert!(!raised.take_back(sleeper.pid()), "nothing is left to take back");
-        assert!(matches!(raised.raise(sleeper.pid(), nicer, Some(soon), &Procfs), Verdict::Raised));
+        assert!(matches!(raised.raise(sleeper.pid(), nicer, Some(end), &Procfs), Verdict::Raised));
         drop(raised);
         assert_eq!(sleeper.nice(), 3);
     }
