@@ -19,7 +19,7 @@ fn numbered_files_have_one_window_each_and_the_last_are_kept() {
     let (server, folder) = (Server::stock(), Folder::new("cap-ring"));
     let file = folder.file("map.pcapng");
     let events = ["--start-on", "window=XTerm", "--before", "1us", "--stop-on", "message=MapNotify", "--repeat"];
-    let program = ["--keep", "2", "--", "sh", "-c", "for number in 1 2 3 4; do xterm -e true; done; exit 5"];
+    let program = ["--keep", "2", "--", "sh", "-c", "for number in 1 2 3 4; do xterm -wf -e true; done; exit 5"];
     let told = server.ask(&[&["cap", "-o", &file][..], &events, &program].concat()).with(5);
     assert!(told.err.contains("4 connections") && told.err.contains("in 4 numbered files"), "{}", told.err);
     assert_eq!(names(&folder), ["map-0003.pcapng", "map-0004.pcapng"]);
@@ -46,7 +46,7 @@ fn the_numbered_file_that_cannot_be_written_is_named() {
     let (place, file) = (folder.file("place"), folder.file("place/map.pcapng"));
     fs::create_dir(&place).unwrap();
     let events = ["--start-on", "window=XTerm", "--stop-on", "message=MapNotify", "--repeat"];
-    let script = format!("xterm -e true; rm -r {place}; xterm -e true");
+    let script = format!("xterm -wf -e true; rm -r {place}; xterm -wf -e true");
     let told = server.ask(&[&["cap", "-o", &file][..], &events, &["--", "sh", "-c", &script]].concat());
     told.failed_saying(&["place/map-0002.pcapng", "No such file"]);
 }
