@@ -177,9 +177,7 @@ fn missing_requirements_are_reported_in_one_line() {
 /// A folder with a program of this name that runs a shell script, and a PATH that begins with it.
 fn stub(test: &str, name: &str, script: &str) -> (Folder, String) {
     let folder = Folder::new(test);
-    let file = folder.file(name);
-    fs::write(&file, format!("#!/bin/sh\n{script}\n")).unwrap();
-    fs::set_permissions(&file, Permissions::from_mode(0o755)).unwrap();
+    xqos_skip::executable(&folder.path.join(name), format!("#!/bin/sh\n{script}\n").as_bytes());
     let path = format!("{}:{}", folder.path.display(), std::env::var("PATH").unwrap());
     (folder, path)
 }
