@@ -2,10 +2,9 @@
 //! Rules take effect on a real server, and a daemon that dies leaves nothing behind.
 
 use crate::boost::is_real_time_refused;
-use crate::fixture::{Folder, Running, Server, eventually, kill, module, xqos};
+use crate::fixture::{Folder, Lines, Running, Server, eventually, kill, module, xqos};
 use crate::rules::{Rules, Windowed, file, rule, weighs, weight};
 use std::fs;
-use std::io::{BufRead, BufReader};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -275,18 +274,18 @@ fn clock_of_weight_2(server: &Server, name: &str) -> (Running, Rules, Running) {
 
 #[test]
 fn a_server_that_hangs_does_not_end_the_daemon() {
-    /// Longer than the daemon waits for an answer.
-    const HANGS: Duration = Duration::from_millis(10_500);
     let server = Server::served(&[]);
-    let (clock, rules, daemon) = clock_of_weight_2(&server, "hangs");
+    let (clock, rules, mut daemon) = clock_of_weight_2(&server, "hangs");
+    let said = Lines::of(daemon.err());
     server.process.signal("STOP");
     rules.write("50-a.toml", &file(&[rule("clocks", "name = \"xclock\"", "weight = 3")]));
-    sleep(HANGS);
+    said.wait_for_words("did not answer in time");
     server.process.signal("CONT");
     weighs(&server, clock.pid(), 3.0);
     daemon.signal("TERM");
-    let said = daemon.ended().with(0).err;
-    assert!(said.contains("did not answer in time") && !said.contains("has exited"), "{said}");
+    daemon.ended().with(0);
+    let said = said.rest();
+    assert!(!said.contains("has exited"), "{said}");
 }
 
 #[test]
@@ -310,12 +309,10 @@ fn a_limit_per_user_is_set_when_the_server_answers_again() {
     let limited = |ppm| eventually("the limit is as wanted", || (limit() == ppm).then_some(()));
     let mut daemon = installed.applied_on(&server, &rules);
     limited(300_000);
-    let mut said = BufReader::new(daemon.err());
+    let said = Lines::of(daemon.err());
     server.process.signal("STOP");
     installed.write("version = 1\n[limits]\nper_user = 0.4\n");
-    let mut line = String::new();
-    said.read_line(&mut line).unwrap();
-    assert!(line.contains("did not answer in time"), "{line}");
+    said.wait_for_words("did not answer in time");
     server.process.signal("CONT");
     limited(400_000);
 }

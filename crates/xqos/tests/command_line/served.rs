@@ -4,7 +4,7 @@
 //! Each test has its own Xvfb, started by `xqos server`. The module is taken from XQOS_MODULE, or from the
 //! workspace's target/release.
 
-use crate::fixture::{Ended, Folder, Running, Server, ended, eventually, is_ignored, kill};
+use crate::fixture::{Ended, Folder, Lines, Running, Server, ended, eventually, is_ignored, kill};
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 use std::thread::sleep;
@@ -315,12 +315,12 @@ fn a_refused_reservation_is_explained_with_numbers() {
     server.ask(&["reserve", "--pid", &pid, "1ms/10ms"]).with(0);
 
     // If the reservation is refused, the program runs without one; with --strict, it does not run.
-    let program = "xclock -update 1 & sleep 0.5; kill $!; exit 4";
-    let told = server.ask(&["run", "--reserve", "5ms/10ms", "--", "sh", "-c", program]).with(4);
-    assert!(
-        told.err.contains("reserved + blocking 2 ms / 10 ms") && told.err.contains("runs without a reservation"),
-        "{told:#?}"
-    );
+    let program = "trap 'kill $!; exit 4' TERM; xclock & wait";
+    let mut running = run(&server, &["--reserve", "5ms/10ms", "--", "sh", "-c", program]);
+    let refusal = Lines::of(running.err()).wait_for_words("runs without a reservation");
+    assert!(refusal.contains("reserved + blocking 2 ms / 10 ms"), "{refusal}");
+    running.signal("TERM");
+    running.ended().with(4);
     let told = server.ask(&["run", "--strict", "--reserve", "5ms/10ms", "--", "sh", "-c", "echo it runs"]);
     told.failed_saying(&["was not started", "reserved + blocking 2 ms / 10 ms"]);
     server.ask(&["release", "--all"]).with(0);
@@ -390,17 +390,16 @@ fn run_reserves_through_wrappers_and_passes_the_exit_status_on() {
 #[test]
 fn a_child_of_the_program_does_not_inherit() {
     let server = Server::served(&[]);
-    let running = run(&server, &["--reserve", "3ms/10ms", "--", "xterm", "-e", "sh -c 'xclock -update 1; true'"]);
+    let mut running = run(&server, &["--reserve", "3ms/10ms", "--", "xterm", "-e", "sh -c 'xclock -update 1; true'"]);
     let clock = eventually("the clock is connected", || server.entry_called("xclock"));
     let terminal = eventually("the terminal is reserved for", || {
         server.entry_called("xterm").filter(|entry| reservation(entry).is_some())
     });
-    sleep(Duration::from_millis(300));
+    let words = format!("nothing for pid {}: it was started by pid {}", clock["pid"], terminal["pid"]);
+    Lines::of(running.err()).wait_for_words(&words);
     assert_eq!(reservation(&server.entry_called("xclock").unwrap()), None);
     kill(clock["pid"].as_i64().unwrap() as i32, "TERM");
-    let told = running.ended().with(0);
-    let words = format!("nothing for pid {}: it was started by pid {}", clock["pid"], terminal["pid"]);
-    assert!(told.err.contains(&words), "'{words}' is missing: {told:#?}");
+    running.ended().with(0);
 }
 
 #[test]
