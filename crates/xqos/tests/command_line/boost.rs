@@ -6,6 +6,7 @@
 use crate::fixture::{Running, Server, eventually, kill};
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 use x11rb::connection::Connection;
 use x11rb::protocol::xproto::{ConnectionExt as _, CreateWindowAux, MapState, WindowClass};
@@ -39,8 +40,14 @@ fn expose(server: &Server) {
     connection.get_input_focus().unwrap().reply().unwrap();
 }
 
-/// Waits until a window is mapped and its program waits for events again.
+/// Waits until a window is mapped and its program waits for events again, unless the machine is busy.
 fn wait_until_drawn(server: &Server) {
+    wait_until_mapped(server);
+    sleep(Duration::from_millis(300));
+}
+
+/// Waits until a client has a window on the screen.
+pub fn wait_until_mapped(server: &Server) {
     let (connection, screen) = x11rb::connect(Some(&server.display)).unwrap();
     let root = connection.setup().roots[screen].root;
     eventually("a window is mapped", || {
@@ -49,7 +56,6 @@ fn wait_until_drawn(server: &Server) {
             children.into_iter().filter_map(|child| connection.get_window_attributes(child).unwrap().reply().ok());
         looks.into_iter().any(|look| look.map_state == MapState::VIEWABLE).then_some(())
     });
-    std::thread::sleep(Duration::from_millis(300));
 }
 
 /// A stopped clock that is raised for an Expose.
@@ -209,7 +215,7 @@ fn programs_of_other_users_are_left_alone() {
     expose(&server);
     let entry = server.entry(clock.pid()).unwrap();
     assert!(!is_raised(clock.pid()) && entry["cpu"].is_null(), "{entry:#}");
-    std::thread::sleep(Duration::from_millis(200));
+    sleep(Duration::from_millis(200));
     boost.signal("INT");
     let ended = boost.ended().with(0);
     assert!(ended.err.contains("left alone: it is another user's"), "{ended:#?}");

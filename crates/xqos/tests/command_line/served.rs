@@ -4,6 +4,7 @@
 //! Each test has its own Xvfb, started by `xqos server`. The module is taken from XQOS_MODULE, or from the
 //! workspace's target/release.
 
+use crate::boost::wait_until_mapped;
 use crate::fixture::{Ended, Folder, Lines, Running, Server, ended, eventually, is_ignored, kill};
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
@@ -244,7 +245,6 @@ fn a_window_is_picked_with_the_pointer_or_cancelled() {
         let mut line = String::new();
         BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
         assert!(line.contains("click on a window"), "{line}");
-        sleep(Duration::from_millis(50));
         child
     };
     let click = |button: u8, at: (i16, i16)| {
@@ -252,13 +252,7 @@ fn a_window_is_picked_with_the_pointer_or_cancelled() {
         fake(BUTTON_PRESS_EVENT, button, (0, 0));
         fake(BUTTON_RELEASE_EVENT, button, (0, 0));
     };
-    eventually("the window is shown", || {
-        let told = server.ask(&["reserve", "--class", "xclock", "1ms/10ms"]);
-        (told.status == 0).then_some(())
-    });
-    sleep(Duration::from_millis(200));
-    server.ask(&["release", "--all"]).with(0);
-
+    wait_until_mapped(&server);
     let picking = pick();
     click(1, (100, 100));
     let told = Ended::from(picking.wait_with_output().unwrap()).with(0);
