@@ -12,6 +12,9 @@ use std::time::Duration;
 use x11rb::protocol::xproto::ConnectionExt as _;
 use x11rb::rust_connection::RustConnection;
 
+/// How long servers may take to answer: longer than a busy machine delays them.
+const WAIT: &str = "3s";
+
 /// A running exporter for some displays only, so that it does not query the servers of other tests.
 pub struct Exporter {
     process: Running,
@@ -22,7 +25,7 @@ impl Exporter {
     pub fn start(servers: &[&Server], options: &[&str]) -> Exporter {
         let only: Vec<&str> = servers.iter().map(|server| server.display.as_str()).collect();
         let mut command = xqos();
-        command.args(["exporter", "--listen", "127.0.0.1:0", "--only", &only.join(",")]).args(options);
+        command.args(["exporter", "--listen", "127.0.0.1:0", "--only", &only.join(","), "--wait", WAIT]).args(options);
         let mut process = Running::start(command.stderr(Stdio::piped()));
         let mut log = BufReader::new(process.err());
         let mut line = String::new();
@@ -85,7 +88,7 @@ impl Page {
 
 fn once(servers: &[&Server]) -> Page {
     let only: Vec<&str> = servers.iter().map(|server| server.display.as_str()).collect();
-    Page::read(&ended(xqos().args(["exporter", "--once", "--only", &only.join(",")])).with(0).out)
+    Page::read(&ended(xqos().args(["exporter", "--once", "--wait", WAIT, "--only", &only.join(",")])).with(0).out)
 }
 
 /// An X client of this process that does nothing.
@@ -170,7 +173,7 @@ fn servers_appear_and_disappear() {
 fn a_server_that_hangs_is_reported_down_and_does_not_delay_others() {
     let (hangs, works) = (Server::served(&[]), Server::served(&[]));
     let _clients = [connection(&hangs), connection(&works)];
-    let exporter = Exporter::start(&[&hangs, &works], &["--wait", "300ms"]);
+    let exporter = Exporter::start(&[&hangs, &works], &[]);
     let up = |page: &Page| (page.of("xqos_display_up", &hangs), page.of("xqos_display_up", &works));
     assert_eq!(up(&exporter.page()), (Some(1.0), Some(1.0)));
     hangs.process.signal("STOP");
