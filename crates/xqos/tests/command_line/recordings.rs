@@ -8,10 +8,10 @@ use std::io::{BufRead, BufReader, Read};
 use std::process::Stdio;
 use x11rb::protocol::xproto::ConnectionExt as _;
 
-/// Starts clients that always have work: each sends two thousand requests before it waits for a reply, so that it does
-/// not look light if it waits for a processor.
+/// Starts clients that always have work: each sends ten thousand requests before it waits for a reply. They take the
+/// server seconds, so that a client does not look light if it waits a second for a processor.
 fn saturate(server: &Server) -> Vec<Running> {
-    let client = || server.client(&["x11perf", "-copypixpix500", "-reps", "2000", "-repeat", "100000"]);
+    let client = || server.client(&["x11perf", "-copypixpix500", "-reps", "10000", "-repeat", "100000"]);
     let clients: Vec<_> = (0..4).map(|_| client()).collect();
     let is_drawing = |client: &Value| client["program"] == "x11perf" && client["requests"].as_u64() > Some(500);
     eventually("they draw", || (server.clients().iter().filter(|one| is_drawing(one)).count() == 4).then_some(()));
