@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! `top`, `trace` and `replay` with real servers and real clients.
 
-use crate::fixture::{Folder, Running, Server, ended, eventually, xqos};
+use crate::fixture::{Folder, Lines, Running, Server, ended, eventually, xqos};
+use crate::recordings::Recording;
 use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -20,9 +21,16 @@ fn busy(server: &Server, count: usize) -> Vec<Running> {
     clients
 }
 
-fn record(server: &Server, file: &str, options: &[&str]) {
-    let arguments: Vec<&str> = ["trace", "record"].iter().chain(options).copied().chain([file]).collect();
-    server.ask(&arguments).with(0);
+/// Records until each of these clients has made many requests.
+fn record(server: &Server, clients: &[Running], file: &str, options: &[&str]) {
+    let recording = Recording::start(server, options, file);
+    let requests = |client: &Running| server.entry(client.pid()).and_then(|entry| entry["requests"].as_u64());
+    let enough: Vec<_> = clients.iter().map(|client| requests(client).map(|count| count + 3000)).collect();
+    eventually("enough is recorded", || {
+        clients.iter().zip(&enough).all(|(client, enough)| requests(client) >= *enough).then_some(())
+    });
+    recording.process.signal("INT");
+    recording.ended(0);
 }
 
 #[test]
@@ -30,7 +38,7 @@ fn a_recorded_trace_is_summarised_shown_exported_and_replayed() {
     let (folder, server) = (Folder::new("trace"), Server::served(&[]));
     let clients = busy(&server, 2);
     let file = folder.file("a.trace");
-    record(&server, &file, &["--time", "1s"]);
+    record(&server, &clients, &file, &[]);
     let stats: Value =
         serde_json::from_str(&ended(xqos().args(["trace", "stats", "--json", &file])).with(0).out).unwrap();
     let seconds = stats["seconds"].as_f64().unwrap();
@@ -122,9 +130,9 @@ fn a_server_that_goes_away_ends_the_recording_with_a_complete_file() {
 #[test]
 fn level_requests_names_the_expensive_kinds() {
     let (folder, server) = (Folder::new("requests"), Server::served(&[]));
-    let _clients = busy(&server, 1);
+    let clients = busy(&server, 1);
     let file = folder.file("r.trace");
-    record(&server, &file, &["--level", "requests", "--time", "500ms"]);
+    record(&server, &clients, &file, &["--level", "requests"]);
     let stats: Value =
         serde_json::from_str(&ended(xqos().args(["trace", "stats", "--json", &file])).with(0).out).unwrap();
     assert_eq!(stats["clients"][0]["kinds"][0]["name"], "GetImage", "{stats:#}");
@@ -197,22 +205,19 @@ fn shares_in_top_add_up_to_that_of_the_server() {
         assert!(!once["clients"][0][key].is_null(), "{key}: {once:#}");
     }
     let mut command = server.xqos(&["top", "--json", "--interval", "500ms"]);
-    let mut running = command.stdout(Stdio::piped()).spawn().unwrap();
-    let mut out = std::io::BufReader::new(running.stdout.take().unwrap());
-    let mut lines = [String::new(), String::new()];
-    for line in &mut lines {
-        std::io::BufRead::read_line(&mut out, line).unwrap();
-    }
-    let _ = running.kill();
-    let _ = running.wait();
-    let sample: Value = serde_json::from_str(&lines[1]).unwrap();
+    let mut top = Running::start(command.stdout(Stdio::piped()));
+    let is_reserved = |client: &&Value| client["pid"] == clients[0].pid();
+    // A busy machine may serve nobody in one interval. The first sample has no earlier one to compare with.
+    let sample = Lines::of(top.out()).wait_for("a sample of a busy server", |line| {
+        let sample: Value = serde_json::from_str(line).unwrap();
+        let reserved = sample["clients"].as_array().unwrap().iter().find(is_reserved)?;
+        let is_compared = reserved["process_share"].is_number() && reserved["response"]["p99_ms"].is_number();
+        (is_compared && sample["server"]["share"].as_f64() > Some(0.05)).then_some(sample)
+    });
     let shares: f64 = sample["clients"].as_array().unwrap().iter().filter_map(|client| client["share"].as_f64()).sum();
     let of_server = sample["server"]["share"].as_f64().unwrap();
     assert!((shares - of_server).abs() < 0.02, "{shares} of clients, {of_server} of the server");
-    // On a busy machine the server may get little time, but the two clients share all of it.
-    assert!(of_server > 0.05, "{of_server}");
-    let reserved =
-        sample["clients"].as_array().unwrap().iter().find(|client| client["pid"] == clients[0].pid()).unwrap();
+    let reserved = sample["clients"].as_array().unwrap().iter().find(is_reserved).unwrap();
     assert_eq!(reserved["reservation"]["budget_ms"], 2.0, "{reserved:#}");
     let part = |key: &str| reserved[key].as_f64().unwrap_or(-1.0);
     assert!(part("elapsed_share") >= part("share") && part("process_share") >= 0.0, "{reserved:#}");

@@ -19,13 +19,13 @@ fn saturate(server: &Server) -> Vec<Running> {
 }
 
 /// A running recording.
-struct Recording {
-    process: Running,
+pub struct Recording {
+    pub process: Running,
     said: BufReader<Box<dyn Read>>,
 }
 
 impl Recording {
-    fn start(server: &Server, options: &[&str], file: &str) -> Recording {
+    pub fn start(server: &Server, options: &[&str], file: &str) -> Recording {
         let mut command = server.xqos(&["trace", "record"]);
         let mut process = Running::start(command.args(options).arg(file).stderr(Stdio::piped()));
         let mut said = BufReader::new(Box::new(process.err()) as Box<dyn Read>);
@@ -37,7 +37,7 @@ impl Recording {
 
     /// Waits until it exits, and returns its later output.
     #[track_caller]
-    fn ended(mut self, status: i32) -> String {
+    pub fn ended(mut self, status: i32) -> String {
         let ended = self.process.ended();
         let mut said = String::new();
         self.said.read_to_string(&mut said).unwrap();
