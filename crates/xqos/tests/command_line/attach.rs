@@ -91,12 +91,12 @@ fn short_lived_clients_are_summed_up_by_program() {
         let clients = sample["clients"].as_array().unwrap();
         let sum = clients.iter().map(|client| client["share"].as_f64().unwrap()).sum::<f64>();
         assert!((sum - sample["busy"].as_f64().unwrap()).abs() < 0.001, "{sample}");
-        assert_eq!(sample["lost"], 0);
         let left: Vec<_> = clients.iter().filter(|client| client["departed"] == true).collect();
         let named = left.iter().filter(|client| client["program"] == "xwd");
         let named: Vec<u64> = named.map(|client| client["connections"].as_u64().unwrap()).collect();
         assert!(named.len() <= 1, "one line for all of them: {sample}");
-        named.first().is_some_and(|&connections| connections > 1).then_some(())
+        // On a busy machine, the kernel may overwrite records before they are read.
+        (sample["lost"] == 0 && named.first().is_some_and(|&connections| connections > 1)).then_some(())
     });
 }
 
@@ -142,16 +142,21 @@ fn a_served_server_is_recognised_and_shares_match_its_own() {
             .map(|one| server.entry(one.pid()).map_or(0.0, |entry| entry["server_time_ms"].as_f64().unwrap()))
     };
     eventually("both are served", || used_ms().iter().all(|&ms| ms > 100.0).then_some(()));
-    let before = used_ms();
-    let sample = server.json(&["list", "--attach", "--json", "--for", "500ms"]);
-    let after = used_ms();
-    assert_eq!(sample["served"], true, "{sample}");
-    let told = sample["clients"].as_array().unwrap();
-    for (at, one) in clients.iter().enumerate() {
-        let busy_ms = told.iter().find(|client| client["pid"] == one.pid()).unwrap()["busy_ms"].as_f64().unwrap();
+    eventually("both are seen", || {
+        let before = used_ms();
+        let sample = server.json(&["list", "--attach", "--json", "--for", "500ms"]);
+        let after = used_ms();
+        assert_eq!(sample["served"], true, "{sample}");
+        let told = sample["clients"].as_array().unwrap();
+        let busy_ms = clients.each_ref().map(|one| {
+            let client = told.iter().find(|client| client["pid"] == one.pid());
+            client.map_or(0.0, |client| client["busy_ms"].as_f64().unwrap())
+        });
         // `list --attach` watched only a part of the time between the two readings.
-        assert!(busy_ms > 0.0 && busy_ms <= after[at] - before[at], "{busy_ms} of {:?}: {sample}", (before, after));
-    }
+        let is_within = |at: usize| busy_ms[at] <= after[at] - before[at];
+        assert!(is_within(0) && is_within(1), "{busy_ms:?} of {:?}: {sample}", (before, after));
+        busy_ms.iter().all(|&ms| ms > 0.0).then_some(())
+    });
     let text = server.ask(&["list", "--attach", "--for", "100ms"]).with(0).out;
     assert!(text.contains("with xqos, which measured") && !text.contains("without xqos"), "{text}");
 }
