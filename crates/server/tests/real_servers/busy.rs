@@ -2,7 +2,7 @@
 //! Clients that keep the server busy.
 
 use crate::decisions::{Decisions, Slice};
-use crate::fixture::{Fixture, wait_for};
+use crate::fixture::{Fixture, SOON, wait_for};
 use crate::wire::{Canvas, Wire, opcode};
 use std::io::Write;
 use std::net::Shutdown;
@@ -109,7 +109,7 @@ impl X11perf {
     /// The client's entry in the list, once it draws.
     pub fn entry_when_busy(&self, control: &Control) -> ClientEntry {
         let mut found = None;
-        wait_for("x11perf draws", Duration::from_secs(20), || {
+        wait_for("x11perf draws", SOON, || {
             let clients = control.clients().unwrap().clients;
             found = clients.into_iter().find(|entry| entry.pid == self.0.pid() as i32 && entry.requests > 200);
             found.is_some()

@@ -2,12 +2,11 @@
 //! Tests when xqos decides slices and asks for short kernel slices, on a server with default settings.
 
 use crate::busy::X11perf;
-use crate::fixture::{Fixture, alone, module, wait_for};
+use crate::fixture::{Fixture, SOON, alone, module, wait_for};
 use std::time::Duration;
 use xqos_lab::server::{Kind, Module, Setup};
 use xqos_sys::Attributes;
 
-const SOON: Duration = Duration::from_secs(20);
 const SHORT_NS: u64 = 300_000;
 
 /// The slice length that the kernel reports for this thread.

@@ -3,9 +3,8 @@
 //! lists and traces.
 
 use crate::busy::Busy;
-use crate::fixture::{Fixture, entry, in_parallel, is_missing, setup, wait_for, xvfb};
+use crate::fixture::{Fixture, SOON, entry, in_parallel, is_missing, setup, wait_for, xvfb};
 use crate::tracing::{id_of, read};
-use std::time::Duration;
 use x11rb::connection::Connection;
 use x11rb::protocol::xproto::{
     ChangeWindowAttributesAux, ConnectionExt, CreateWindowAux, EventMask, Window, WindowClass,
@@ -18,8 +17,6 @@ use xqos_client::Control;
 use xqos_core::Fact;
 use xqos_lab::server::Kind;
 use xqos_sim::check::Check;
-
-const SOON: Duration = Duration::from_secs(5);
 
 /// A client that can own selections.
 struct Manager {

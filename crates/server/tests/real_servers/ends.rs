@@ -2,16 +2,12 @@
 //! Tests of the end of a client's stream, of its connection, of a generation of the server, and of the server itself.
 
 use crate::busy::{Busy, Worker, send_before_any_is_served};
-use crate::fixture::{Fixture, in_parallel, setup, try_entry, uses_libc_host, wait_for, xvfb};
+use crate::fixture::{Fixture, SOON, in_parallel, setup, try_entry, uses_libc_host, wait_for, xvfb};
 use crate::survival::connect_after_reset;
 use crate::wire::opcode;
-use std::time::Duration;
 use xqos_abi::{ClientList, Order, Request, ServerInfo, Setting, Subject};
 use xqos_core::ReservationKind;
 use xqos_lab::server::{Kind, Setup};
-
-/// A time limit that is long enough even on a busy machine.
-const SOON: Duration = Duration::from_secs(60);
 
 fn reserve(budget_us: u32, period_us: u32) -> Request {
     Subject::Client(0).set(Setting::reservation(budget_us, period_us, ReservationKind::Hard))

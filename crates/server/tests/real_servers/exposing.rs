@@ -4,7 +4,7 @@
 //!
 //! One client covers another client's window and moves away. The other client answers by drawing, or does not answer.
 
-use crate::fixture::{Fixture, alone, as_nobody, entry, is_not_root, served, wait_for, xvfb, xvfb_with};
+use crate::fixture::{Fixture, SOON, alone, as_nobody, entry, is_not_root, served, wait_for, xvfb, xvfb_with};
 use std::time::{Duration, Instant};
 use x11rb::connection::Connection;
 use x11rb::protocol::Event;
@@ -15,8 +15,6 @@ use x11rb::rust_connection::RustConnection;
 use xqos_abi::{NotifyKind, RequestError, entry_flag, event_mask};
 use xqos_client::Control;
 use xqos_core::PolicyKind;
-
-const SOON: Duration = Duration::from_secs(5);
 
 /// The longest time that a client can be made to wait for an answer to an Expose.
 const LIMIT: Duration = Duration::from_secs(1);

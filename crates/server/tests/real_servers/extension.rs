@@ -6,8 +6,8 @@ mod events;
 
 use crate::busy::Busy;
 use crate::fixture::{
-    Fixture, alone, as_nobody, entry, in_parallel, is_not_root, policies, served, setup, try_entry, wait_for, xvfb,
-    xvfb_with,
+    Fixture, SOON, alone, as_nobody, entry, in_parallel, is_not_root, policies, served, setup, try_entry, wait_for,
+    xvfb, xvfb_with,
 };
 use crate::wire::{Authorization, COOKIE, Message, Wire, XError, authority_entry, code, local_socket, opcode};
 use std::time::{Duration, Instant};
@@ -19,7 +19,6 @@ use xqos_core::{PolicyKind, ReservationKind};
 use xqos_lab::server::Kind;
 
 const ORDERS: [Order; 2] = [Order::Native, Order::Swapped];
-const SOON: Duration = Duration::from_secs(5);
 /// The length of each request in units of four bytes, by minor opcode.
 const LENGTHS: [usize; 21] = [3, 1, 12, 4, 6, 2, 1, 1, 1, 1, 1, 1, 1, 8, 10, 3, 2, 3, 1, 1, 2];
 const SET: u8 = 2;

@@ -2,7 +2,7 @@
 //! Tests of deliberate faults in xqos, after which all clients are served as by a stock server.
 
 use crate::busy::Busy;
-use crate::fixture::{Fixture, in_parallel, module, policies, setup, uses_libc_host, wait_for};
+use crate::fixture::{Fixture, SOON, in_parallel, module, policies, setup, uses_libc_host, wait_for};
 use crate::recorder::Recorder;
 use crate::survival::connect_after_reset;
 use crate::wire::{Wire, code};
@@ -10,8 +10,6 @@ use std::time::{Duration, Instant};
 use xqos_abi::{Order, Request, Setting, Subject};
 use xqos_lab::load::{Load, Perf, Placement};
 use xqos_lab::server::{Kind, Module, Setup};
-
-const SOON: Duration = Duration::from_secs(5);
 
 fn reserve(budget_us: u32, period_us: u32, hard: bool) -> Request {
     Subject::Client(0).set(Setting::reservation(budget_us, period_us, hard))
@@ -43,7 +41,7 @@ impl Faulty {
 
     /// Sends requests from the client `light` until xqos has stepped aside.
     fn wait_until_aside(&self, light: &mut Wire) {
-        wait_for(&format!("{}: it steps aside", self.fault), Duration::from_secs(30), || {
+        wait_for(&format!("{}: it steps aside", self.fault), SOON, || {
             for _ in 0..20 {
                 light.sync();
             }

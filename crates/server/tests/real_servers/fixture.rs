@@ -212,6 +212,9 @@ impl Drop for Fixture {
     }
 }
 
+/// A time limit that is long enough on a busy machine. A test that exceeds it waits for something that never comes.
+pub const SOON: Duration = Duration::from_secs(60);
+
 /// Waits until a condition holds, and fails if it takes too long.
 pub fn wait_for(what: &str, limit: Duration, mut came: impl FnMut() -> bool) {
     let end = Instant::now() + limit;
@@ -219,6 +222,13 @@ pub fn wait_for(what: &str, limit: Duration, mut came: impl FnMut() -> bool) {
         assert!(Instant::now() < end, "{what}: not within {limit:?}");
         std::thread::sleep(Duration::from_millis(2));
     }
+}
+
+/// Like [`wait_for`], for what must happen before a reservation's deadline by the server's clock.
+pub fn wait_before(deadline_ns: u64, control: &Control, what: &str, came: impl FnMut() -> bool) {
+    wait_for(what, SOON, came);
+    let late_ns = control.clients().unwrap().now_ns.saturating_sub(deadline_ns);
+    assert_eq!(late_ns, 0, "{what}: not before the next budget");
 }
 
 /// The list entry of the client with this resource base.

@@ -3,7 +3,7 @@
 //!
 //! The seeds are fixed, so that a failure can be repeated.
 
-use crate::fixture::{Fixture, alone, as_nobody, is_not_root, served, setup, wait_for};
+use crate::fixture::{Fixture, SOON, alone, as_nobody, is_not_root, served, setup, wait_for};
 use crate::libc_host::control_socket;
 use crate::tracing::{id_of, read, slices_before};
 use crate::wire::{Wire, opcode};
@@ -16,7 +16,6 @@ use xqos_abi::{Order, Request, SettingKind, Subject};
 use xqos_lab::server::Kind;
 
 const DURATION: Duration = Duration::from_millis(2400);
-const SOON: Duration = Duration::from_secs(10);
 
 /// A random number generator (splitmix64).
 pub struct Random(pub u64);

@@ -3,7 +3,7 @@
 //! of clients is served.
 
 use crate::busy::Busy;
-use crate::fixture::{Fixture, alone, setup, wait_for, xvfb};
+use crate::fixture::{Fixture, SOON, alone, setup, wait_for, xvfb};
 use crate::survival::connect_after_reset;
 use crate::tracing;
 use crate::wire::Wire;
@@ -13,7 +13,6 @@ use xqos_abi::{Order, Request, Setting, Subject, event_mask};
 use xqos_lab::process;
 use xqos_lab::server::{Kind, Setup};
 
-const SOON: Duration = Duration::from_secs(10);
 /// Less than 64 bytes for each of ten thousand connections, but more than the variation of a stock server's heap.
 const NOISE_KB: u64 = 500;
 

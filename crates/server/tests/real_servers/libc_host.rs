@@ -3,7 +3,7 @@
 
 use crate::busy::{Busy, X11perf};
 use crate::fixture::{
-    Fixture, alone, as_nobody, entry, in_parallel, is_missing, is_not_root, setup, try_entry, wait_for,
+    Fixture, SOON, alone, as_nobody, entry, in_parallel, is_missing, is_not_root, setup, try_entry, wait_for,
 };
 use crate::wire::{Wire, opcode};
 use std::io::Write;
@@ -15,9 +15,6 @@ use xqos_abi::{Order, PolicyChange, entry_flag};
 use xqos_client::{Control, Error};
 use xqos_core::{ClientId, Fact, PolicyKind, Time};
 use xqos_lab::server::{Kind, Setup};
-
-/// A time limit that is long enough even on a busy machine.
-const SOON: Duration = Duration::from_secs(60);
 
 fn setup_with_libc(kind: Kind) -> Setup {
     let mut setup = setup(kind);

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: MIT
 //! Tests with RECORD: a recorder sees every request while xqos runs.
 
-use crate::fixture::{Fixture, entry, policies, served, wait_for};
+use crate::fixture::{Fixture, SOON, entry, policies, served, wait_for};
 use crate::survival::policy;
 use crate::wire::{Wire, opcode};
 use std::time::{Duration, Instant};
 use xqos_abi::Order;
 use xqos_core::PolicyKind;
-
-const SOON: Duration = Duration::from_secs(5);
 
 /// Under each policy, a recorder sees each request once, whether it started before or after the policy was set.
 #[test]

@@ -7,14 +7,15 @@
 
 use crate::busy::{Busy, Worker, X11perf, slices_of};
 use crate::decisions::{Decisions, Slice, check_fairness, check_reservation, check_reservation_of};
-use crate::fixture::{Fixture, alone, entry, in_parallel, policies, served, wait_for, xvfb, xvfb_with};
+use crate::fixture::{
+    Fixture, SOON, alone, entry, in_parallel, policies, served, wait_before, wait_for, xvfb, xvfb_with,
+};
 use std::time::Duration;
 use xqos_abi::{Label, PolicyChange, Request, Setting, SettingKind, Subject, entry_flag};
 use xqos_client::Control;
 use xqos_core::{PolicyKind, ReservationKind};
 use xqos_lab::server::{Kind, Setup};
 
-const SOON: Duration = Duration::from_secs(5);
 /// A time limit for results that need many slices of a client, each of which the kernel may delay.
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -88,7 +89,7 @@ fn a_hold_ends_immediately_when_another_client_clears_it() {
     for replaced in [false, true] {
         control.reserve(busy.base, 1000, 10_000_000, true).unwrap();
         wait_for("it is held back", SOON, || entry(&control, busy.base).flags & entry_flag::HELD_BACK != 0);
-        let before = entry(&control, busy.base).requests;
+        let (before, deadline_ns) = (entry(&control, busy.base).requests, entry(&control, busy.base).deadline_ns);
         std::thread::sleep(Duration::from_millis(100));
         assert_eq!(entry(&control, busy.base).requests, before, "served while it is held back");
         match replaced {
@@ -96,7 +97,8 @@ fn a_hold_ends_immediately_when_another_client_clears_it() {
             true => control.reserve(busy.base, 100_000, 10_000_000, true).unwrap(),
             false => control.release(busy.base).unwrap(),
         }
-        wait_for("it is served again", SOON, || entry(&control, busy.base).requests > before);
+        let is_served = || entry(&control, busy.base).requests > before;
+        wait_before(deadline_ns, &control, "it is served again", is_served);
         control.release(busy.base).unwrap();
     }
 }

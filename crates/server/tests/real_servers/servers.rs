@@ -2,7 +2,9 @@
 //! Tests of loading: xqos serves every server that it can serve, and does nothing in any other process.
 
 use crate::busy::Busy;
-use crate::fixture::{Fixture, entry, in_parallel, is_missing, module, policies, setup, uses_libc_host, wait_for};
+use crate::fixture::{
+    Fixture, SOON, entry, in_parallel, is_missing, module, policies, setup, uses_libc_host, wait_before, wait_for,
+};
 use crate::wire::{Wire, local_socket};
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -16,8 +18,6 @@ use xqos_abi::{Order, PolicyChange, Request, entry_flag};
 use xqos_core::PolicyKind;
 use xqos_lab::process::Owned;
 use xqos_lab::server::{Kind, Module};
-
-const SOON: Duration = Duration::from_secs(10);
 
 #[test]
 fn every_kind_of_server_is_armed_with_fair_and_has_a_keyboard() {
@@ -60,8 +60,10 @@ fn every_kind_of_server_holds_back_releases_and_survives_a_fault() {
         control.set_policy(PolicyChange { policy: last, ..PolicyChange::default() }).unwrap();
         (0..10).for_each(|_| swapped.sync());
         assert!(is_held_back() && entry(&control, busy.base).requests == before, "{kind:?}");
+        let deadline_ns = entry(&control, busy.base).deadline_ns;
         control.release(busy.base).unwrap();
-        wait_for("it is served", SOON, || entry(&control, busy.base).requests > before + 100);
+        let is_served = || entry(&control, busy.base).requests > before + 100;
+        wait_before(deadline_ns, &control, "it is served", is_served);
         control.reserve(busy.base, 1000, 10_000_000, true).unwrap();
         wait_for("it is held back again", SOON, is_held_back);
         wait_for("the fault occurs", SOON, || control.server_info().map_or(true, |info| !info.armed));

@@ -3,11 +3,10 @@
 //! descriptor from the client, and by a descriptor from the server. Pictures must not change when they are read back.
 
 use crate::busy::Busy;
-use crate::fixture::{Fixture, in_parallel, setup, wait_for, xvfb};
+use crate::fixture::{Fixture, SOON, in_parallel, setup, wait_for, xvfb};
 use std::fs::File;
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
-use std::time::Duration;
 use x11rb::connection::{Connection, RequestConnection};
 use x11rb::protocol::Event;
 use x11rb::protocol::shm::{self, ConnectionExt as _};
@@ -15,7 +14,6 @@ use x11rb::protocol::xproto::{ConnectionExt as _, CreateGCAux, ImageFormat, Rect
 use x11rb::rust_connection::RustConnection;
 use xqos_lab::server::Kind;
 
-const SOON: Duration = Duration::from_secs(60);
 const SIDE: u16 = 100;
 const DEPTH: u8 = 24;
 /// The size of a picture.

@@ -4,7 +4,8 @@
 
 use crate::busy::{Busy, X11perf};
 use crate::fixture::{
-    Fixture, alone, entry, in_parallel, policies, served, setup, try_entry, wait_for, xvfb, xvfb_with,
+    Fixture, SOON, alone, entry, in_parallel, policies, served, setup, try_entry, wait_before, wait_for, xvfb,
+    xvfb_with,
 };
 use crate::wire::{Authorization, Wire, code, local_socket, opcode};
 use std::io::Write;
@@ -14,7 +15,6 @@ use xqos_client::Control;
 use xqos_core::PolicyKind;
 use xqos_lab::server::{Kind, Setup};
 
-const SOON: Duration = Duration::from_secs(5);
 /// A client without a reply after this time is assumed to be waiting.
 const A_WHILE: Duration = Duration::from_millis(150);
 
@@ -289,9 +289,9 @@ fn a_client_that_vanishes_while_held_back_is_removed_immediately() {
     let (mut fixture, control) = served();
     for _ in 0..5 {
         let busy = held_back(&fixture, &control);
-        let base = busy.base;
+        let (base, deadline_ns) = (busy.base, entry(&control, busy.base).deadline_ns);
         busy.end();
-        wait_for("it is gone", Duration::from_secs(2), || try_entry(&control, base).is_none());
+        wait_before(deadline_ns, &control, "it is gone", || try_entry(&control, base).is_none());
         assert_eq!(control.server_info().unwrap().reservations, 0);
     }
     // Another client can also disconnect it with KillClient.

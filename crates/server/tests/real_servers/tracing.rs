@@ -3,7 +3,7 @@
 
 use crate::busy::{Busy, X11perf};
 use crate::fixture::{
-    Fixture, alone, as_nobody, entry, in_parallel, policies, served, setup, wait_for, xvfb, xvfb_with,
+    Fixture, SOON, alone, as_nobody, entry, in_parallel, policies, served, setup, wait_for, xvfb, xvfb_with,
 };
 use crate::wire::Wire;
 use std::collections::BTreeMap;
@@ -14,8 +14,6 @@ use xqos_abi::{Order, PolicyChange, Request, Setting, Subject};
 use xqos_core::{ClientId, Fact, PolicyKind, ReservationKind, Service};
 use xqos_lab::server::Kind;
 use xqos_sim::check::Check;
-
-const SOON: Duration = Duration::from_secs(5);
 
 /// All events that can be read now.
 pub fn read(reader: &mut Reader) -> Vec<Event> {

@@ -5,7 +5,7 @@
 use crate::busy::{Busy, Worker, X11perf, slices_of};
 use crate::decisions::{Slice, check_fairness, check_reservation};
 use crate::fixture::{
-    Fixture, alone, entry, in_parallel, is_left_to_root, is_missing_program, module, setup, wait_for,
+    Fixture, SOON, alone, entry, in_parallel, is_left_to_root, is_missing_program, module, setup, wait_for,
 };
 use crate::wire::Wire;
 use std::collections::BTreeSet;
@@ -20,8 +20,6 @@ use xqos_abi::Order;
 use xqos_client::Control;
 use xqos_lab::process::Owned;
 use xqos_lab::server::{Compositor, Kind};
-
-const SOON: Duration = Duration::from_secs(60);
 
 /// `make test` uses weston and sway. `make test-lab` sets XQOS_TEST_LAB to use all four: mutter and kwin need many
 /// desktop packages, which only `scripts/setup --for lab` installs.

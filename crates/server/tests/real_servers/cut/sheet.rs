@@ -2,14 +2,12 @@
 //! A pixmap that shows whether each part of a request was executed exactly once.
 
 use super::cutting_setup;
-use crate::fixture::{Fixture, entry, in_parallel, uses_libc_host, wait_for};
+use crate::fixture::{Fixture, SOON, entry, in_parallel, uses_libc_host, wait_for};
 use crate::wire::{Wire, opcode};
 use std::sync::RwLockReadGuard;
-use std::time::Duration;
 use xqos_client::Control;
 use xqos_lab::server::Setup;
 
-pub const SOON: Duration = Duration::from_secs(60);
 const ROWS: usize = 256;
 /// The parts of a request that takes some tenths of a second if it is cut after each, and little if it is finished.
 pub const LONG: usize = 62 * ROWS + ROWS / 2;

@@ -4,9 +4,9 @@
 //!
 //! The requests invert the rows of a [`Sheet`], so a part that is left out or executed twice is visible.
 
-use super::sheet::{LONG, SOON, Sheet, begin, rows, rows_after, start};
+use super::sheet::{LONG, Sheet, begin, rows, rows_after, start};
 use super::world::message;
-use crate::fixture::{Fixture, entry, is_missing, try_entry, wait_for};
+use crate::fixture::{Fixture, SOON, entry, is_missing, try_entry, wait_for};
 use crate::flood::Random;
 use crate::recorder::Recorder;
 use crate::survival::connect_after_reset;
