@@ -5,6 +5,7 @@ use super::cutting_setup;
 use crate::fixture::{Fixture, SOON, entry, in_parallel, uses_libc_host, wait_for};
 use crate::wire::{Wire, opcode};
 use std::sync::RwLockReadGuard;
+use xqos_abi::entry_flag;
 use xqos_client::Control;
 use xqos_lab::server::Setup;
 
@@ -80,9 +81,15 @@ pub fn rows_after(requests: &[usize]) -> Vec<bool> {
     (0..ROWS).map(|row| times(row) % 2 == 1).collect()
 }
 
-/// Sends a long request, and waits until its rest is pending.
+/// Sends a long request, and waits until its rest is pending. The client is held from then on, until its reservation is
+/// released, so the rest stays pending even if this process gets no processor for a while.
 pub fn begin(control: &Control, owner: &mut Wire, sheet: &Sheet) {
-    let before = entry(control, owner.base).cuts;
+    let before = entry(control, owner.base);
+    // What the client has used of an earlier budget still counts.
+    control.reserve(owner.base, 500 + 2000 * before.depletions, 10_000_000, true).unwrap();
     owner.send(&sheet.invert(owner, LONG));
-    wait_for("the request is cut", SOON, || entry(control, owner.base).cuts > before);
+    wait_for("the request is cut", SOON, || {
+        let now = entry(control, owner.base);
+        now.cuts > before.cuts && now.flags & entry_flag::HELD_BACK != 0
+    });
 }

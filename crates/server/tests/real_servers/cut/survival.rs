@@ -12,13 +12,17 @@ use crate::recorder::Recorder;
 use crate::survival::connect_after_reset;
 use crate::wire::{Wire, opcode};
 use std::io::Read;
-use xqos_abi::{CutReport, Order, PolicyChange, Request, ServerInfo};
+use xqos_abi::{CutReport, Order, PolicyChange, Request, ServerInfo, entry_flag};
 use xqos_client::Control;
 use xqos_core::PolicyKind;
 use xqos_lab::server::{Kind, Setup};
 
 fn report(control: &Control) -> CutReport {
     control.cut().unwrap()
+}
+
+fn is_held_back(control: &Control, client: &Wire) -> bool {
+    entry(control, client.base).flags & entry_flag::HELD_BACK != 0
 }
 
 #[test]
@@ -156,9 +160,11 @@ fn requests_are_whole_while_a_client_has_grabbed_the_server() {
     assert_eq!(report_to(&mut other).finished, before + 1);
     sheet.assert_inverted(&mut other, &[LONG]);
     other.set_grab(false);
+    control.release(owner.base).unwrap();
     owner.sync();
     // The owner of a rest grabs the server itself.
     begin(&control, &mut owner, &sheet);
+    control.release(owner.base).unwrap();
     owner.set_grab(true);
     let before = report_to(&mut owner).cuts;
     owner.tell(&sheet.invert(&owner, 200)).unwrap();
@@ -182,10 +188,12 @@ fn a_pending_rest_is_executed_once_if_the_policy_changes_to_classic() {
     begin(&control, &mut owner, &sheet);
     set(PolicyKind::Classic);
     other.tell(&sheet.invert(&other, 7)).unwrap();
+    control.release(owner.base).unwrap();
     owner.sync();
     sheet.assert_inverted(&mut other, &[LONG, 7]);
     set(PolicyKind::Fair);
     begin(&control, &mut owner, &sheet);
+    control.release(owner.base).unwrap();
     owner.sync();
     sheet.assert_inverted(&mut other, &[LONG, 7, LONG]);
     fixture.assert_armed();
@@ -198,10 +206,12 @@ fn requests_of_a_recorded_client_are_not_cut_and_recorded_once() {
     let control = fixture.control().unwrap();
     let mut owner = fixture.native();
     let sheet = Sheet::new(&mut owner);
-    // Three requests, so that one is pending at each request of the recorder.
+    // It is held with its rest pending until the recorder runs.
+    control.reserve(owner.base, 500, 10_000_000, true).unwrap();
     owner.send_many(&sheet.invert(&owner, PARTS).repeat(3), 3);
-    wait_for("the request is cut", SOON, || entry(&control, owner.base).cuts > 0);
+    wait_for("the request is cut", SOON, || is_held_back(&control, &owner));
     let recorder = Recorder::start_of(&fixture, owner.base, opcode::POLY_FILL_RECTANGLE);
+    control.release(owner.base).unwrap();
     owner.sync();
     let before = entry(&control, owner.base).cuts;
     assert!(before < 3 * (PARTS as u32 - 1), "no request was finished when it was to be recorded");
@@ -228,14 +238,13 @@ fn requests_of_a_client_of_the_other_byte_order_are_whole_and_finish_rests() {
     begin(&control, &mut owner, &sheet);
     let before = report(&control).finished;
     other.tell(&elsewhere.invert(&other, 50)).unwrap();
-    let is_pending = entry(&control, owner.base).cuts;
-    wait_for("the rest goes on", SOON, || entry(&control, owner.base).cuts > is_pending);
     assert_eq!(report(&control).finished, before, "it draws elsewhere");
     other.tell(&sheet.invert(&other, 50)).unwrap();
     assert_eq!(report(&control).finished, before + 1, "it draws to the same pixmap");
     sheet.assert_inverted(&mut other, &[LONG, 50]);
     elsewhere.assert_inverted(&mut other, &[50]);
     assert_eq!(entry(&control, other.base).cuts, 0);
+    control.release(owner.base).unwrap();
     owner.sync();
     fixture.assert_armed();
 }
@@ -327,12 +336,14 @@ fn an_image_is_refused_if_the_screen_becomes_too_small_for_it_while_it_is_read()
     let mut owner = fixture.native();
     owner.set_patience(SOON);
     let request = message(opcode::GET_IMAGE, 2).u32(owner.root).u32(0).u16(1280).u16(1024).u32(!0).finish();
+    control.reserve(owner.base, 500, 10_000_000, true).unwrap();
     owner.send(&request);
-    wait_for("the request is cut", SOON, || entry(&control, owner.base).cuts > 10);
+    wait_for("the request is cut", SOON, || is_held_back(&control, &owner));
     fixture.while_stopped(|| {
         let smaller = message(CONFIGURE_WINDOW, 0).u32(window).u16(4 | 8).u16(0).u32(64).u32(48).finish();
         host.tell(&smaller).unwrap();
     });
+    control.release(owner.base).unwrap();
     assert_eq!(owner.answer().expect("an answer").map_err(|error| error.code), Err(BAD_MATCH));
     let request = message(opcode::GET_IMAGE, 2).u32(owner.root).u32(0).u16(64).u16(48).u32(!0).finish();
     assert_eq!(owner.ask(&request).unwrap().len(), 32 + 4 * 64 * 48);

@@ -76,6 +76,7 @@ fn a_trace_has_each_cut_request_once() {
     owner.sync();
     begin(&control, &mut owner, &sheet);
     other.tell(&sheet.invert(&other, 1)).unwrap();
+    control.release(owner.base).unwrap();
     owner.sync();
     control.stop_trace().unwrap();
     let events = events(&mut reader);
