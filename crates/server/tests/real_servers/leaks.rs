@@ -20,7 +20,7 @@ fn reserve(hard: bool) -> Request {
     Subject::Client(0).set(Setting::reservation(1000, 10_000, hard))
 }
 
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 struct Resources {
     threads: usize,
     open_files: usize,
@@ -56,15 +56,22 @@ fn ten_thousand_connections_leave_nothing_behind() {
     come_and_go(&fixture, 500);
     all_gone();
     let (before, memory) = (resources(&fixture), fixture.private_kb());
+    // For a moment, the watcher may read a folder in /proc.
+    let nothing_is_left = || {
+        wait_for("nothing is left open", SOON, || {
+            let now = resources(&fixture);
+            now.threads == before.threads && now.open_files <= before.open_files
+        });
+    };
     come_and_go(&fixture, 1000);
     all_gone();
-    assert_eq!(resources(&fixture), before);
+    nothing_is_left();
     drop(busy);
     // These connections are faster, because there is no busy client to wait for.
     come_and_go(&fixture, 9000);
     let busy = Busy::start(&fixture);
     all_gone();
-    assert_eq!(resources(&fixture), before);
+    nothing_is_left();
     let grown = fixture.private_kb().saturating_sub(memory);
     println!("{grown} KB more after 10,000 connections");
     assert!(grown < NOISE_KB, "{grown} KB more after 10,000 connections");
@@ -111,8 +118,10 @@ fn a_hundred_resets_leave_nothing_behind() {
     let generations = ours.xqos_log().matches("serves this server").count();
     assert!(generations >= RESETS, "only {generations} generations");
     let _held = connect_after_reset(&ours);
-    let watchers = ours.switches().unwrap().iter().filter(|thread| thread.name.contains("xqos")).count();
-    assert_eq!(watchers, 1);
+    // A thread sets its name when it first runs.
+    wait_for("there is one watcher", SOON, || {
+        ours.switches().unwrap().iter().filter(|thread| thread.name.contains("xqos")).count() == 1
+    });
 }
 
 #[test]
@@ -142,18 +151,18 @@ fn two_thousand_clients_are_served_and_listed() {
     let busy: Vec<Busy> = all.drain(..4).map(Busy::start_on).collect();
     all.iter_mut().for_each(Wire::sync);
     let mut reader = control.start_trace(Level::Slices, 0).unwrap();
-    let mut events = Vec::new();
-    for _ in 0..40 {
+    let (mut events, mut before) = (Vec::new(), Vec::new());
+    // A request that arrives before the server has seen the end of the data is not a new arrival.
+    wait_for("40 arrivals are served", SOON, || {
         std::thread::sleep(Duration::from_millis(5));
         light.sync();
         events.extend(tracing::read(&mut reader));
-    }
-    control.stop_trace().unwrap();
-    events.extend(tracing::read(&mut reader));
-    let mut before = tracing::slices_before(&events, tracing::id_of(&events, light.base));
+        before = tracing::slices_before(&events, tracing::id_of(&events, light.base));
+        before.len() >= 40
+    });
     before.sort_unstable();
-    // A stock server serves two slices of others before most answers. The last slice may end after the trace.
-    assert!(before.len() >= 39 && before[20] <= 1, "slices before it was served: {before:?}");
+    // A stock server serves two slices of others before most answers.
+    assert!(before[20] <= 1, "slices before it was served: {before:?}");
     drop(busy);
     drop(all);
     wait_for("all of them are gone", SOON, || control.clients().unwrap().clients.len() == 2);
