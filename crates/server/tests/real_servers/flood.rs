@@ -9,7 +9,7 @@ use crate::tracing::{id_of, read, slices_before};
 use crate::wire::{Wire, opcode};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use xqos_abi::trace::{Event, Level};
 use xqos_abi::{Order, Request, SettingKind, Subject};
@@ -88,10 +88,9 @@ fn request(random: &mut Random, major: u8, order: Order, ids: &[u32]) -> Vec<u8>
     message.finish()
 }
 
-/// Floods the server through one connection after another until `stop` is set. Returns the number of bytes sent.
-fn flood(fixture: &Fixture, kind: Flood, seed: u64, ids: &[u32], stop: &AtomicBool) -> u64 {
+/// Floods the server through one connection after another until `stop` is set. Adds up the bytes in `sent`.
+fn flood(fixture: &Fixture, kind: Flood, seed: u64, ids: &[u32], stop: &AtomicBool, sent: &AtomicUsize) {
     let mut random = Random(seed);
-    let mut sent = 0;
     while !stop.load(Ordering::Relaxed) {
         let order = if random.below(2) == 0 { Order::Native } else { Order::Swapped };
         let mut wire = Wire::connect(fixture.display(), order);
@@ -105,11 +104,10 @@ fn flood(fixture: &Fixture, kind: Flood, seed: u64, ids: &[u32], stop: &AtomicBo
                 // The server waits for the rest of a long request, or has closed the connection. Both are allowed.
                 break;
             }
-            sent += chunk.len() as u64;
+            sent.fetch_add(chunk.len(), Ordering::Relaxed);
             throw_away_answers(&mut stream);
         }
     }
-    sent
 }
 
 fn throw_away_answers(stream: &mut UnixStream) {
@@ -118,33 +116,38 @@ fn throw_away_answers(stream: &mut UnixStream) {
     stream.set_nonblocking(false).unwrap();
 }
 
-/// Runs floods of all kinds at the same time, while `light` sends a request and waits for its answer every 2 ms.
-/// Returns the trace.
+/// Runs floods of all kinds at the same time, while `light` sends a request and waits for its answer every 2 ms. Goes
+/// on until there are enough of both. Returns the trace.
 fn endure(fixture: &Fixture, light: &mut Wire, ids: &[u32], as_stranger: bool) -> Vec<Event> {
     let control = fixture.control().unwrap();
     let mut reader = control.start_trace(Level::Slices, 0).unwrap();
     let stop = AtomicBool::new(false);
+    let sent = [const { AtomicUsize::new(0) }; 4];
     std::thread::scope(|scope| {
         let kinds = [Flood::Bytes, Flood::Requests, Flood::Xqos, Flood::Xqos];
         let stop = &stop;
-        let start = |(seed, kind)| {
+        let start = |(seed, (kind, sent))| {
             scope.spawn(move || {
-                let run = || flood(fixture, kind, seed, ids, stop);
+                let run = || flood(fixture, kind, seed, ids, stop, sent);
                 if as_stranger { as_nobody(run) } else { run() }
             })
         };
-        let threads: Vec<_> = (0xF00D..).zip(kinds).map(start).collect();
-        let end = Instant::now() + DURATION;
-        let mut events = Vec::new();
-        while Instant::now() < end && threads.iter().all(|thread| !thread.is_finished()) {
+        let threads: Vec<_> = (0xF00D..).zip(kinds.into_iter().zip(&sent)).map(start).collect();
+        let (began, mut answers, mut events) = (Instant::now(), 0, Vec::new());
+        let is_enough = |answers| answers > 50 && sent.iter().all(|sent| sent.load(Ordering::Relaxed) > 10_000);
+        while began.elapsed() < DURATION || began.elapsed() < SOON && !is_enough(answers) {
+            if threads.iter().any(|thread| thread.is_finished()) {
+                break;
+            }
             light.sync();
+            answers += 1;
             events.extend(read(&mut reader));
             std::thread::sleep(Duration::from_millis(2));
         }
         stop.store(true, Ordering::Relaxed);
-        let sent: Vec<u64> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
         println!("flooded with {sent:?} bytes");
-        assert!(sent.iter().all(|&sent| sent > 10_000), "a flood sent too little: {sent:?}");
+        assert!(is_enough(answers), "a flood sent too little: {sent:?}, or {answers} answers are too few");
         events
     })
 }
