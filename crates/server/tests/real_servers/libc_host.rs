@@ -196,8 +196,10 @@ struct Turns {
     own: Option<ClientId>,
     arrived: Option<Time>,
     served: usize,
-    /// Arrivals with no budget left, because the kernel interrupted an earlier slice and so made it longer. The client
-    /// is then served as best effort.
+    /// No budget is left, because the kernel interrupted an earlier slice and so made it longer. The client is then
+    /// served as best effort.
+    is_depleted: bool,
+    /// Arrivals with no budget left.
     depleted: usize,
     /// The longest time from an arrival to the client's slice.
     longest_ns: u64,
@@ -210,9 +212,13 @@ impl Turns {
             let event = Event::decode(words).unwrap();
             match event.what {
                 Entry::Identity { client, base, .. } if base == self.base => self.own = Some(client),
-                Entry::Fact(Fact::Arrived { client }) if Some(client) == self.own => self.arrived = Some(event.at),
-                Entry::Budget { client, depleted: true, .. } if Some(client) == self.own => {
-                    self.depleted += usize::from(self.arrived.take().is_some());
+                Entry::Fact(Fact::Arrived { client }) if Some(client) == self.own => {
+                    self.arrived = Some(event.at).filter(|_| !self.is_depleted);
+                    self.depleted += usize::from(self.is_depleted);
+                }
+                Entry::Budget { client, depleted, .. } if Some(client) == self.own => {
+                    self.is_depleted = depleted;
+                    self.depleted += usize::from(depleted && self.arrived.take().is_some());
                 }
                 Entry::Dispatch { client, .. } if client == self.own => {
                     if let Some(arrived) = self.arrived.take() {
