@@ -3,7 +3,7 @@
 //! a symbol.
 
 use crate::busy::Busy;
-use crate::fixture::{Fixture, entry, in_parallel, is_missing, setup};
+use crate::fixture::{Fixture, SOON, entry, in_parallel, is_missing, setup, wait_for};
 use std::fs;
 use std::path::{Path, PathBuf};
 use xqos_lab::folder::Folder;
@@ -47,10 +47,10 @@ fn assert_serves(server: &Fixture, is_below: bool) {
     assert!(control.server_info().unwrap().armed);
     let busy = [Busy::start(server), Busy::start(server)];
     let mut wire = server.native();
-    for _ in 0..20 {
+    wait_for("all are served", SOON, || {
         wire.sync();
-    }
-    assert!(busy.iter().all(|busy| entry(&control, busy.base).server_time_ns > 0));
+        busy.iter().all(|busy| entry(&control, busy.base).server_time_ns > 0)
+    });
 }
 
 #[test]
