@@ -92,7 +92,7 @@ impl Server {
         while !self.connections.is_empty() {
             let mut events = [libc::epoll_event { events: 0, u64: 0 }; 256];
             // Clients with requests in the server's buffer are served without an event.
-            let timeout = if self.ready().is_empty() { 10_000 } else { 0 };
+            let timeout = if self.ready().is_empty() { 60_000 } else { 0 };
             // SAFETY: the epoll is open, and the array has room for this many events.
             let count = unsafe { libc::epoll_wait(self.epoll.as_raw_fd(), events.as_mut_ptr(), 256, timeout) };
             assert!(count > 0 || timeout == 0 || instance::is_served(), "no more events");
