@@ -14,8 +14,8 @@ fn event(wire: &mut Wire, within: Duration) -> Option<Notify> {
 #[test]
 fn events_report_connections_and_reservations() {
     let _turn = in_parallel();
-    let fixture = xvfb();
     for order in ORDERS {
+        let fixture = xvfb();
         let mut wire = fixture.wire(order);
         wire.tell_xqos(Request::SelectEvents { mask: event_mask::CLIENTS | event_mask::RESERVATIONS }).unwrap();
         let own = wire.base;
@@ -59,25 +59,28 @@ fn events_report_connections_and_reservations() {
 fn depletions_are_reported_ten_times_a_second_and_none_is_lost() {
     let _turn = alone();
     let fixture = xvfb();
-    let control = fixture.control().unwrap();
     for order in ORDERS {
         let mut wire = fixture.wire(order);
         wire.tell_xqos(Request::SelectEvents { mask: event_mask::DEPLETIONS }).unwrap();
         let busy = Busy::start_with(fixture.native(), &[reserve(0, 500, 5000, true)]);
-        let end = Instant::now() + Duration::from_millis(1500);
-        let (mut events, mut sum, mut last_ms) = (0, 0, None);
-        while let Some(depleted) = event(&mut wire, end.saturating_duration_since(Instant::now()).max(MILLISECOND)) {
-            assert_eq!((depleted.kind, depleted.client, depleted.flags), (NotifyKind::Depleted, busy.base, 1));
-            assert!(depleted.count > 0);
-            if let Some(last) = last_ms.replace(depleted.time_ms) {
-                assert!(depleted.time_ms - last >= 99, "{} ms after the last one", depleted.time_ms - last);
+        let (mut events, mut sum, mut last_ms, mut depletions) = (0, 0, None, 0);
+        while events < 10 || depletions <= 50 {
+            let next = wire.event(SOON);
+            wire.events.extend(next);
+            // The server sends all earlier events before this reply.
+            depletions = reservation(&mut wire, busy.base).depletions;
+            while !wire.events.is_empty() {
+                let depleted = event(&mut wire, SOON).unwrap();
+                assert_eq!((depleted.kind, depleted.client, depleted.flags), (NotifyKind::Depleted, busy.base, 1));
+                assert!(depleted.count > 0);
+                if let Some(last) = last_ms.replace(depleted.time_ms) {
+                    assert!(depleted.time_ms - last >= 99, "{} ms after the last one", depleted.time_ms - last);
+                }
+                (events, sum) = (events + 1, sum + depleted.count);
             }
-            (events, sum) = (events + 1, sum + depleted.count);
         }
-        let depletions = control.reservation(busy.base).unwrap().depletions;
-        // There are 200 periods a second. Earlier overruns use up the budgets of some of them.
-        assert!(events > 9 && events <= 16, "{events} events in 1.5 s");
-        assert!(depletions > 50 && sum <= depletions && depletions - sum <= 30, "only {sum} of {depletions}");
+        // There are 200 periods a second.
+        assert!(sum <= depletions && depletions - sum <= 30, "only {sum} of {depletions}");
     }
 }
 
