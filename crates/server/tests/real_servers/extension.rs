@@ -78,8 +78,8 @@ fn assert_refused(wire: &mut Wire, request: &[u8], code: u8, value: u32) {
 #[test]
 fn every_request_is_carried_out_in_both_byte_orders() {
     let _turn = in_parallel();
-    let mut fixture = xvfb();
     for order in ORDERS {
+        let mut fixture = xvfb();
         let mut wire = fixture.wire(order);
         let reply = wire.ask_xqos(Request::QueryVersion { major: 7, minor: 9 }).unwrap();
         assert_eq!((reply.len(), Version::decode(&reply, order)), (32, Ok(Version { major: 1, minor: 0 })));
@@ -93,8 +93,8 @@ fn every_request_is_carried_out_in_both_byte_orders() {
         wire.tell_xqos(Request::SelectEvents { mask: event_mask::ALL }).unwrap();
         wire.tell_xqos(Request::SelectEvents { mask: 0 }).unwrap();
         change_every_parameter(&mut wire);
+        fixture.assert_armed();
     }
-    fixture.assert_armed();
 }
 
 fn server_tells_of_itself(wire: &mut Wire, pid: u32) {
