@@ -85,8 +85,14 @@ pub fn rows_after(requests: &[usize]) -> Vec<bool> {
 /// released, so the rest stays pending even if this process gets no processor for a while.
 pub fn begin(control: &Control, owner: &mut Wire, sheet: &Sheet) {
     let before = entry(control, owner.base);
-    // What the client has used of an earlier budget still counts.
-    control.reserve(owner.base, 500 + 2000 * before.depletions, 10_000_000, true).unwrap();
+    // What the client has used of earlier budgets still counts, also time in which the server had no processor.
+    let mut budget_us = 500;
+    wait_for("it has budget", SOON, || {
+        control.reserve(owner.base, budget_us, 10_000_000, true).unwrap();
+        let missing_us = 500 - control.reservation(owner.base).unwrap().budget_left_ns / 1000;
+        budget_us += u32::try_from(missing_us).unwrap_or(0);
+        missing_us <= 100
+    });
     owner.send(&sheet.invert(owner, LONG));
     wait_for("the request is cut", SOON, || {
         let now = entry(control, owner.base);
