@@ -337,24 +337,28 @@ fn bind(path: &Path) -> io::Result<UnixListener> {
 mod tests {
     use super::*;
     use crate::host::kernel;
+    use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
     use xqos_abi::Request;
 
-    /// Display numbers that no server on this machine uses, different in each test process.
+    /// Display numbers that no server on this machine uses, different in each test process and at each call.
     fn displays() -> [u32; 2] {
-        [1, 2].map(|at| 100_000 + 2 * std::process::id() + at)
+        static CALLS: AtomicU32 = AtomicU32::new(0);
+        let call = CALLS.fetch_add(2, Relaxed);
+        [0, 1].map(|at| 100_000 + 16 * std::process::id() + call + at)
     }
 
     #[test]
     fn a_server_with_two_displays_has_two_control_sockets() {
         let epoll = kernel::new_epoll().unwrap();
         let mut connections = Connections::default();
-        for display in displays() {
+        let displays = displays();
+        for display in displays {
             connections.listen(epoll.as_raw_fd(), display).unwrap();
             assert!(connections.is_listening(display));
         }
         // SAFETY: the call takes no arguments and cannot fail.
         let user = unsafe { libc::geteuid() };
-        let found = displays().map(|display| paths(display, user).into_iter().find(|path| path.exists()).unwrap());
+        let found = displays.map(|display| paths(display, user).into_iter().find(|path| path.exists()).unwrap());
         let streams = found.each_ref().map(|path| UnixStream::connect(path).unwrap());
         connections.receive(epoll.as_raw_fd());
         assert_eq!(connections.open.len(), streams.len());
