@@ -4,7 +4,7 @@
 //!
 //! One client covers another client's window and moves away. The other client answers by drawing, or does not answer.
 
-use crate::fixture::{Fixture, SOON, alone, as_nobody, entry, is_not_root, served, wait_for, xvfb, xvfb_with};
+use crate::fixture::{Fixture, SOON, alone, as_nobody, is_held_back, is_not_root, served, wait_for, xvfb, xvfb_with};
 use std::time::{Duration, Instant};
 use x11rb::connection::Connection;
 use x11rb::protocol::Event;
@@ -12,7 +12,7 @@ use x11rb::protocol::xproto::{
     ConfigureWindowAux, ConnectionExt, CreateGCAux, CreateWindowAux, EventMask, Rectangle, Window, WindowClass,
 };
 use x11rb::rust_connection::RustConnection;
-use xqos_abi::{NotifyKind, RequestError, entry_flag, event_mask};
+use xqos_abi::{NotifyKind, RequestError, event_mask};
 use xqos_client::Control;
 use xqos_core::PolicyKind;
 
@@ -96,8 +96,7 @@ fn wait_for_quick(what: &str, mut one_try: impl FnMut() -> Instant) {
 
 /// Waits until the client is held. Returns false if it can be held no longer.
 fn is_held_since(asked: Instant, control: &Control, base: u32) -> bool {
-    let is_held = || entry(control, base).flags & entry_flag::HELD_BACK != 0;
-    wait_for("it is held", SOON, || is_held() || asked.elapsed() >= LIMIT);
+    wait_for("it is held", SOON, || is_held_back(control, base) || asked.elapsed() >= LIMIT);
     asked.elapsed() < LIMIT
 }
 

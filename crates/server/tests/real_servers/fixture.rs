@@ -8,7 +8,7 @@ use std::ops::{Deref, DerefMut};
 use std::path::Path;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
-use xqos_abi::{ClientEntry, Order, ServerInfo};
+use xqos_abi::{ClientEntry, Order, ServerInfo, entry_flag};
 use xqos_client::Control;
 use xqos_core::PolicyKind;
 use xqos_lab::process;
@@ -234,6 +234,10 @@ pub fn wait_before(deadline_ns: u64, control: &Control, what: &str, came: impl F
 /// The list entry of the client with this resource base.
 pub fn entry(control: &Control, base: u32) -> ClientEntry {
     try_entry(control, base).unwrap_or_else(|| panic!("client {base:#x} is not in the list"))
+}
+
+pub fn is_held_back(control: &Control, base: u32) -> bool {
+    entry(control, base).flags & entry_flag::HELD_BACK != 0
 }
 
 pub fn try_entry(control: &Control, base: u32) -> Option<ClientEntry> {

@@ -3,7 +3,8 @@
 
 use crate::busy::{Busy, X11perf};
 use crate::fixture::{
-    Fixture, SOON, alone, as_nobody, entry, in_parallel, is_missing, is_not_root, setup, try_entry, wait_for,
+    Fixture, SOON, alone, as_nobody, entry, in_parallel, is_held_back, is_missing, is_not_root, setup, try_entry,
+    wait_for,
 };
 use crate::wire::{Wire, opcode};
 use std::io::Write;
@@ -261,7 +262,7 @@ fn a_client_of_the_other_byte_order_is_served_through_libc_under_every_policy() 
     // xqos has read this client's id in the client's byte order. A hold works only if that id is correct.
     let held = Busy::start_on(server.wire(Order::Swapped));
     control.reserve(held.base, 1000, 10_000_000, true).unwrap();
-    wait_for("it is held back", SOON, || entry(&control, held.base).flags & entry_flag::HELD_BACK != 0);
+    wait_for("it is held back", SOON, || is_held_back(&control, held.base));
     server.assert_armed();
 }
 
@@ -284,7 +285,7 @@ fn remote_clients_are_served_and_have_no_name() {
         // A remote client cannot use the control socket, but the server's user may change its settings.
         let held = Busy::start_on(Wire::connect_by_tcp(server.display(), order));
         control.reserve(held.base, 1000, 10_000_000, true).unwrap();
-        wait_for("it is held back", SOON, || entry(&control, held.base).flags & entry_flag::HELD_BACK != 0);
+        wait_for("it is held back", SOON, || is_held_back(&control, held.base));
         let base = held.base;
         let before = entry(&control, base).requests;
         control.release(base).unwrap();

@@ -8,10 +8,10 @@
 use crate::busy::{Busy, Worker, X11perf, slices_of};
 use crate::decisions::{Decisions, Slice, check_fairness, check_reservation, check_reservation_of};
 use crate::fixture::{
-    Fixture, SOON, alone, entry, in_parallel, policies, served, wait_before, wait_for, xvfb, xvfb_with,
+    Fixture, SOON, alone, entry, in_parallel, is_held_back, policies, served, wait_before, wait_for, xvfb, xvfb_with,
 };
 use std::time::Duration;
-use xqos_abi::{Label, PolicyChange, Request, Setting, SettingKind, Subject, entry_flag, reservation_flag};
+use xqos_abi::{Label, PolicyChange, Request, Setting, SettingKind, Subject, reservation_flag};
 use xqos_client::Control;
 use xqos_core::{PolicyKind, ReservationKind};
 use xqos_lab::server::{Kind, Setup};
@@ -36,7 +36,7 @@ fn a_hard_reservation_gets_its_budgets_and_no_more_until_released() {
     let slices = slices_of(&fixture, &mut workers, Worker::MOST);
     assert!(slices.iter().all(|slice| slice.reservation(base).is_none() && !slice.is_reserved));
     assert!(slices.iter().all(|slice| !slice.was_ready(base) || slice.client == base), "another client was chosen");
-    assert_eq!(entry(&control, base).flags & entry_flag::HELD_BACK, 0);
+    assert!(!is_held_back(&control, base));
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn a_hold_ends_immediately_when_another_client_clears_it() {
     let busy = Busy::start(&fixture);
     for replaced in [false, true] {
         control.reserve(busy.base, 1000, 10_000_000, true).unwrap();
-        wait_for("it is held back", SOON, || entry(&control, busy.base).flags & entry_flag::HELD_BACK != 0);
+        wait_for("it is held back", SOON, || is_held_back(&control, busy.base));
         let (before, deadline_ns) = (entry(&control, busy.base).requests, entry(&control, busy.base).deadline_ns);
         std::thread::sleep(Duration::from_millis(100));
         assert_eq!(entry(&control, busy.base).requests, before, "served while it is held back");

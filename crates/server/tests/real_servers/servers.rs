@@ -3,7 +3,8 @@
 
 use crate::busy::Busy;
 use crate::fixture::{
-    Fixture, SOON, entry, in_parallel, is_missing, module, policies, setup, uses_libc_host, wait_before, wait_for,
+    Fixture, SOON, entry, in_parallel, is_held_back, is_missing, module, policies, setup, uses_libc_host, wait_before,
+    wait_for,
 };
 use crate::wire::{Wire, local_socket};
 use std::ffi::{OsStr, OsString};
@@ -14,7 +15,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
-use xqos_abi::{Order, PolicyChange, Request, entry_flag};
+use xqos_abi::{Order, PolicyChange, Request};
 use xqos_core::PolicyKind;
 use xqos_lab::process::Owned;
 use xqos_lab::server::{Kind, Module};
@@ -53,19 +54,19 @@ fn every_kind_of_server_holds_back_releases_and_survives_a_fault() {
         let control = fixture.control().unwrap();
         let (busy, mut swapped) = (Busy::start(&fixture), fixture.wire(Order::Swapped));
         control.reserve(busy.base, 1000, 10_000_000, true).unwrap();
-        let is_held_back = || entry(&control, busy.base).flags & entry_flag::HELD_BACK != 0;
-        wait_for("it is held back", SOON, is_held_back);
+        let is_held = || is_held_back(&control, busy.base);
+        wait_for("it is held back", SOON, is_held);
         let before = entry(&control, busy.base).requests;
         let last = policies().into_iter().find(|&policy| policy != PolicyKind::Fair);
         control.set_policy(PolicyChange { policy: last, ..PolicyChange::default() }).unwrap();
         (0..10).for_each(|_| swapped.sync());
-        assert!(is_held_back() && entry(&control, busy.base).requests == before, "{kind:?}");
+        assert!(is_held() && entry(&control, busy.base).requests == before, "{kind:?}");
         let deadline_ns = entry(&control, busy.base).deadline_ns;
         control.release(busy.base).unwrap();
         let is_served = || entry(&control, busy.base).requests > before + 100;
         wait_before(deadline_ns, &control, "it is served", is_served);
         control.reserve(busy.base, 1000, 10_000_000, true).unwrap();
-        wait_for("it is held back again", SOON, is_held_back);
+        wait_for("it is held back again", SOON, is_held);
         wait_for("the fault occurs", SOON, || control.server_info().map_or(true, |info| !info.armed));
         let sent = busy.sent();
         wait_for("it is served", SOON, || busy.sent() > sent + 300);

@@ -4,8 +4,8 @@
 
 use crate::busy::{Busy, X11perf};
 use crate::fixture::{
-    Fixture, SOON, alone, entry, in_parallel, policies, served, setup, try_entry, wait_before, wait_for, xvfb,
-    xvfb_with,
+    Fixture, SOON, alone, entry, in_parallel, is_held_back, policies, served, setup, try_entry, wait_before, wait_for,
+    xvfb, xvfb_with,
 };
 use crate::wire::{Authorization, Wire, code, local_socket, opcode};
 use std::io::Write;
@@ -29,12 +29,8 @@ pub fn policy(kind: PolicyKind) -> PolicyChange {
 /// A busy client with a budget of one millisecond in ten seconds, which it has used up.
 fn held_back(fixture: &Fixture, control: &Control) -> Busy {
     let busy = Busy::start_with(fixture.native(), &[reserve(1000, 10_000_000, true)]);
-    wait_for("it is held back", SOON, || entry(control, busy.base).flags & entry_flag::HELD_BACK != 0);
+    wait_for("it is held back", SOON, || is_held_back(control, busy.base));
     busy
-}
-
-fn is_held_back(control: &Control, base: u32) -> bool {
-    entry(control, base).flags & entry_flag::HELD_BACK != 0
 }
 
 // Reset.

@@ -6,23 +6,19 @@
 
 use super::sheet::{LONG, Sheet, begin, rows, rows_after, start};
 use super::world::message;
-use crate::fixture::{Fixture, SOON, entry, is_missing, try_entry, wait_for};
+use crate::fixture::{Fixture, SOON, entry, is_held_back, is_missing, try_entry, wait_for};
 use crate::flood::Random;
 use crate::recorder::Recorder;
 use crate::survival::connect_after_reset;
 use crate::wire::{Wire, opcode};
 use std::io::Read;
-use xqos_abi::{CutReport, Order, PolicyChange, Request, ServerInfo, entry_flag};
+use xqos_abi::{CutReport, Order, PolicyChange, Request, ServerInfo};
 use xqos_client::Control;
 use xqos_core::PolicyKind;
 use xqos_lab::server::{Kind, Setup};
 
 fn report(control: &Control) -> CutReport {
     control.cut().unwrap()
-}
-
-fn is_held_back(control: &Control, client: &Wire) -> bool {
-    entry(control, client.base).flags & entry_flag::HELD_BACK != 0
 }
 
 #[test]
@@ -209,7 +205,7 @@ fn requests_of_a_recorded_client_are_not_cut_and_recorded_once() {
     // It is held with its rest pending until the recorder runs.
     control.reserve(owner.base, 500, 10_000_000, true).unwrap();
     owner.send_many(&sheet.invert(&owner, PARTS).repeat(3), 3);
-    wait_for("the request is cut", SOON, || is_held_back(&control, &owner));
+    wait_for("the request is cut", SOON, || is_held_back(&control, owner.base));
     let recorder = Recorder::start_of(&fixture, owner.base, opcode::POLY_FILL_RECTANGLE);
     control.release(owner.base).unwrap();
     owner.sync();
@@ -338,7 +334,7 @@ fn an_image_is_refused_if_the_screen_becomes_too_small_for_it_while_it_is_read()
     let request = message(opcode::GET_IMAGE, 2).u32(owner.root).u32(0).u16(1280).u16(1024).u32(!0).finish();
     control.reserve(owner.base, 500, 10_000_000, true).unwrap();
     owner.send(&request);
-    wait_for("the request is cut", SOON, || is_held_back(&control, &owner));
+    wait_for("the request is cut", SOON, || is_held_back(&control, owner.base));
     fixture.while_stopped(|| {
         let smaller = message(CONFIGURE_WINDOW, 0).u32(window).u16(4 | 8).u16(0).u32(64).u32(48).finish();
         host.tell(&smaller).unwrap();
