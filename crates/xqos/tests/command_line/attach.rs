@@ -2,7 +2,7 @@
 //! `--attach`, which watches a server without xqos from outside.
 
 use crate::fixture::{Folder, Running, Server, ended, eventually, xqos};
-use crate::recordings::Recording;
+use crate::inside::record;
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 use serde_json::Value;
 use std::fs::{self, File};
@@ -63,13 +63,7 @@ fn a_recording_gets_kernel_events_where_attach_works() {
     let (folder, server) = (Folder::new("kernel"), Server::served(&[]));
     let client = server.client(&["x11perf", "-getimage100", "-repeat", "100000"]);
     let file = folder.file("a.trace");
-    let recording = Recording::start(&server, &["--kernel"], &file);
-    let own = format!("xqos-{}", recording.process.pid());
-    let requests = || server.entry(client.pid()).and_then(|entry| entry["requests"].as_u64());
-    let before = requests();
-    eventually("the server has worked", || (requests() > before).then_some(()));
-    recording.process.signal("INT");
-    recording.ended(0);
+    let own = format!("xqos-{}", record(&server, &[client], &file, &["--kernel"]));
     let shown = ended(xqos().args(["trace", "show", "--kind", "kernel", &file])).with(0).out;
     assert!(shown.lines().count() > 0, "the kernel put the server on a processor");
     let named = ended(xqos().args(["trace", "show", "--kind", "thread", &file])).with(0).out;

@@ -21,9 +21,10 @@ fn busy(server: &Server, count: usize) -> Vec<Running> {
     clients
 }
 
-/// Records until each of these clients has made many requests.
-fn record(server: &Server, clients: &[Running], file: &str, options: &[&str]) {
+/// Records until each of these clients has made many requests. Returns the recorder's process ID.
+pub fn record(server: &Server, clients: &[Running], file: &str, options: &[&str]) -> i32 {
     let recording = Recording::start(server, options, file);
+    let recorder = recording.process.pid();
     let requests = |client: &Running| server.entry(client.pid()).and_then(|entry| entry["requests"].as_u64());
     let enough: Vec<_> = clients.iter().map(|client| requests(client).map(|count| count + 3000)).collect();
     eventually("enough is recorded", || {
@@ -31,6 +32,7 @@ fn record(server: &Server, clients: &[Running], file: &str, options: &[&str]) {
     });
     recording.process.signal("INT");
     recording.ended(0);
+    recorder
 }
 
 #[test]
