@@ -19,24 +19,27 @@ unset XAUTHORITY WAYLAND_DISPLAY XDG_CACHE_HOME XDG_CONFIG_HOME
 
 # A silence is longer than a round trip and four full packets. A session pauses between its programs.
 case $rate in 0.01mbit) silence=7s ;; *) silence=2700ms ;; esac
-text='The quick brown fox jumps over the lazy dog. 0123456789 THE QUICK BROWN FOX JUMPS OVER THE LAZY DOG' also=
+text='The quick brown fox jumps over the lazy dog. 0123456789 THE QUICK BROWN FOX JUMPS OVER THE LAZY DOG'
+needs=Xvfb
+case $route in *ssh*) needs='Xvfb /usr/sbin/sshd' ;; nx*) needs='Xvfb nxproxy' ;; esac
 # A program with a blinking cursor is never quiet. In UTF-8, a clock with core fonts loads fonts for many scripts.
 case $program in
 xterm) set -- xterm -e sleep 1000 ;;
 emacs) set -- emacs -Q --eval '(blink-cursor-mode 0)' ;;
 chromium) set -- chromium --no-sandbox --no-first-run --app=about:blank ;;
 pcmanfm) set -- pcmanfm --no-desktop ;;
-session) set -- dbus-run-session xfce4-session && silence=9s also=xfce4-session ;;
+session)
+    set -- dbus-run-session xfce4-session && silence=9s needs="$needs xfce4-session"
+    # Programs of other packages that start with a session may never be quiet, such as clipboard managers.
+    mkdir -p .config/autostart
+    for name in /etc/xdg/autostart/*; do printf '[Desktop Entry]\nHidden=true\n' >".config/autostart/${name##*/}"; done
+    ;;
 core_text) set -- xclock -digital -update 3600 -strftime "$text" -norender -fn fixed && export LC_ALL=C ;;
 client_text) set -- xclock -digital -update 3600 -strftime "$text" -render -face Monospace-10 && export LC_ALL=C ;;
 background) set -- xqos-bench act '"background"' ;;
 *) set -- "$program" ;;
 esac
-# Programs of other packages that start with a session may never be quiet, such as clipboard managers.
-mkdir -p .config/autostart
-for name in /etc/xdg/autostart/*; do printf '[Desktop Entry]\nHidden=true\n' >".config/autostart/${name##*/}"; done
-case $route in *ssh*) needs=/usr/sbin/sshd ;; nx*) needs=nxproxy ;; *) needs=Xvfb ;; esac
-for name in "$1" $also "$needs"; do
+for name in "$1" $needs; do
     command -v "$name" >/dev/null || { echo "$name" >&2; exit 127; }
 done
 
