@@ -8,7 +8,7 @@ use std::ops::{Deref, DerefMut};
 use std::path::Path;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
-use xqos_abi::{ClientEntry, Order, ServerInfo, entry_flag};
+use xqos_abi::{ClientEntry, Order, PolicyChange, ServerInfo, entry_flag};
 use xqos_client::Control;
 use xqos_core::PolicyKind;
 use xqos_lab::process;
@@ -49,7 +49,14 @@ pub fn served() -> (Fixture, Control) {
     let mut fixture = xvfb();
     fixture._turn = Some(turn);
     let control = fixture.control().unwrap();
+    fix_blocking(&control);
     (fixture, control)
+}
+
+/// Makes the admission test use a blocking time of 1 ms. The observed one includes the time in which a busy machine
+/// gave the server no processor, so that a second reservation could be refused.
+pub fn fix_blocking(control: &Control) {
+    control.set_policy(PolicyChange { blocking_us: Some(1000), ..PolicyChange::default() }).unwrap();
 }
 
 pub fn xvfb_with(policy: PolicyKind) -> Fixture {

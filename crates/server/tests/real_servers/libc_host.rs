@@ -3,8 +3,8 @@
 
 use crate::busy::{Busy, X11perf};
 use crate::fixture::{
-    Fixture, SOON, alone, as_nobody, entry, in_parallel, is_held_back, is_missing, is_not_root, setup, try_entry,
-    wait_for,
+    Fixture, SOON, alone, as_nobody, entry, fix_blocking, in_parallel, is_held_back, is_missing, is_not_root, setup,
+    try_entry, wait_for,
 };
 use crate::wire::{Wire, opcode};
 use std::io::Write;
@@ -168,8 +168,7 @@ fn no_other_client_is_chosen_between_the_arrival_of_a_reserved_client_and_its_sl
         let control = server.control().unwrap();
         let mut wire = server.native();
         wire.sync();
-        let blocking = PolicyChange { blocking_us: Some(1000), ..PolicyChange::default() };
-        control.set_policy(blocking).unwrap();
+        fix_blocking(&control);
         control.reserve(wire.base, 3000, 10_000, false).unwrap();
         let mut reader = control.start_trace(Level::Slices, 0).unwrap();
         let mut turns = Turns { base: wire.base, ..Turns::default() };

@@ -3,7 +3,8 @@
 
 use crate::busy::{Busy, X11perf};
 use crate::fixture::{
-    Fixture, SOON, alone, as_nobody, entry, in_parallel, policies, served, setup, wait_for, xvfb, xvfb_with,
+    Fixture, SOON, alone, as_nobody, entry, fix_blocking, in_parallel, policies, served, setup, wait_for, xvfb,
+    xvfb_with,
 };
 use crate::survival::connect_after_reset;
 use crate::wire::Wire;
@@ -111,6 +112,7 @@ fn replay_agrees_with_every_decision_of_every_policy() {
     for policy in policies() {
         let mut fixture = xvfb_with(policy);
         let control = fixture.control().unwrap();
+        fix_blocking(&control);
         let _load = X11perf::start_many(&fixture, "getimagexy100", 3);
         let hard = Busy::start(&fixture);
         control.reserve(hard.base, 2000, 10_000, true).unwrap();
