@@ -73,7 +73,7 @@ pub struct Arguments {
     /// Keep this many folders of this run, and remove the oldest ones
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..))]
     keep: u16,
-    /// Where to make the folders
+    /// Where to make the folders; created if it does not exist
     #[arg(short, long, value_name = "DIR", default_value = ".")]
     output: PathBuf,
     /// As root: leave out what the kernel ran

@@ -221,11 +221,11 @@ fn a_server_that_hangs_is_explained_at_once_and_does_not_end_the_recording() {
 #[test]
 fn a_quiet_server_is_reported_after_the_given_time_and_misuse_in_one_line() {
     let (folder, server) = (Folder::new("why-quiet"), Server::served(&[]));
-    let output = folder.path.to_string_lossy().into_owned();
+    let output = folder.file("made/for-it");
     let quiet = server.ask(&["why", "--time", "300ms", "--limit", "10s", "--output", &output]).with(0);
     assert!(quiet.out.starts_with("No client waited "), "{quiet:#?}");
-    assert_eq!(fs::read_dir(&folder.path).unwrap().count(), 1);
-    server.ask(&["why", "--output", "/nowhere"]).failed_saying(&["/nowhere", "--output"]);
+    assert_eq!(fs::read_dir(&output).unwrap().count(), 1);
+    server.ask(&["why", "--output", "/dev/null/why"]).failed_saying(&["/dev/null/why", "--output"]);
     server.ask(&["why", "/nowhere.trace"]).failed_saying(&["/nowhere.trace"]);
     for arguments in [&["why", "--keep", "0"][..], &["why", "--time", "1s", "a.trace"], &["why", "--limit", "5"]] {
         server.ask(arguments).with(2);

@@ -41,7 +41,8 @@ pub struct Folders {
 
 impl Folders {
     pub fn new(parent: &Path, keep: usize) -> Result<Folders> {
-        if rustix::fs::access(parent, rustix::fs::Access::WRITE_OK).is_err() || !parent.is_dir() {
+        let is_made = std::fs::create_dir_all(parent).is_ok();
+        if !is_made || rustix::fs::access(parent, rustix::fs::Access::WRITE_OK).is_err() {
             bail!("cannot make a folder in {}: name another place with --output", parent.display());
         }
         Ok(Folders { parent: parent.to_owned(), keep, made: VecDeque::new() })
@@ -120,7 +121,9 @@ mod tests {
         let last = write();
         assert_eq!((count(), fs::read_dir(&made[2]).unwrap().count()), (4, 1), "a folder with another file stays");
         assert!(FILES.iter().all(|name| last.join(name).is_file()) && parent.join("xqos-why-of-others").exists());
-        assert!(Folders::new(&last.join(FILES[0]), 1).is_err() && Folders::new(&parent.join("nowhere"), 1).is_err());
+        let is_refused = |place: PathBuf| Folders::new(&place, 1).is_err();
+        assert!(is_refused(last.join(FILES[0])) && is_refused(last.join(FILES[0]).join("below-a-file")));
+        assert!(!is_refused(parent.join("new")) && parent.join("new").is_dir());
         fs::remove_dir_all(&parent).unwrap();
     }
 
