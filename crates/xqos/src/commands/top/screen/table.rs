@@ -21,6 +21,8 @@ const WITH_SPANS: u16 = 12;
 /// Minimum width of a terminal in which a long text takes a column's whole width before further columns are added.
 const WIDE: u16 = 120;
 const MAX_WIDTH: u16 = 48;
+const NO_MATCH: &str = "nothing matches the filter; Esc shows all again";
+
 /// Returns false for fields that every single client has but a group does not. The other fields of a single client are
 /// empty in a sum.
 pub fn is_summed(title: &str) -> bool {
@@ -53,6 +55,10 @@ impl View {
         self.table.select((!rows.is_empty()).then_some(self.at));
         let grid = grid.row_highlight_style(Style::new().add_modifier(Modifier::REVERSED));
         frame.render_stateful_widget(grid, area, &mut self.table);
+        if rows.is_empty() && !self.filter.is_empty() {
+            let [_, body] = Layout::vertical([Constraint::Length(3), Constraint::Min(0)]).areas(area);
+            frame.render_widget(Paragraph::new(NO_MATCH), body);
+        }
     }
 
     pub fn draw_longest(&self, frame: &mut Frame, area: Rect, requests: &[Longest]) {
@@ -63,7 +69,8 @@ impl View {
         let rows: Vec<&Longest> = requests.iter().filter(is_shown).collect();
         if rows.is_empty() {
             // The server records only requests of 0.1 ms or more.
-            frame.render_widget(Paragraph::new("no request was long enough to delay other clients"), body);
+            let none = "no request was long enough to delay other clients";
+            frame.render_widget(Paragraph::new(if requests.is_empty() { none } else { NO_MATCH }), body);
             return;
         }
         let fields: Vec<&Field<Longest>> = LONGEST.iter().collect();
@@ -232,6 +239,7 @@ mod tests {
         let filter = |text: &str| View { filter: text.to_owned(), ..View::default() };
         let screen = drawn(&filter("fox-3"), &requests(16));
         assert!(screen.contains("firefox-3 ") && !screen.contains("firefox-4 "), "{screen}");
-        assert!(drawn(&filter("mpv"), &requests(16)).contains("no request was long enough"));
+        assert!(drawn(&filter("mpv"), &requests(16)).contains("nothing matches the filter"));
+        assert!(drawn(&filter("mpv"), &[]).contains("no request was long enough"));
     }
 }
