@@ -31,7 +31,7 @@ use std::os::unix::net::UnixStream;
 use std::process;
 use std::sync::Arc;
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use xqos_sys as sys;
 
 const DEVICE: &CStr = c"link0";
@@ -229,11 +229,13 @@ fn identity(namespace: io::Result<fs::Metadata>) -> Option<(u64, u64)> {
     namespace.ok().map(|metadata| (metadata.dev(), metadata.ino()))
 }
 
-/// Ends every process in these networks except this one: SIGTERM first, SIGKILL after [`GRACE`].
+/// Ends every process in these networks except this one: SIGTERM first, SIGKILL after [`GRACE`]. Time is counted in
+/// pauses, so that a guard that gets no processor for a while still sends both.
 fn end_all(networks: &[Option<(u64, u64)>; 2]) {
-    let begun = Instant::now();
+    const PAUSE: Duration = Duration::from_millis(5);
+    let pauses = |time: Duration| time.div_duration_f64(PAUSE) as u32;
     let mut asked = BTreeSet::new();
-    while begun.elapsed() < PATIENCE {
+    for paused in 0..pauses(PATIENCE) {
         let left = members(networks);
         if left.is_empty() {
             return;
@@ -241,14 +243,14 @@ fn end_all(networks: &[Option<(u64, u64)>; 2]) {
         for (pid, process) in left {
             // The process may be gone already.
             let send = |signal| _ = pidfd_send_signal(&process, signal);
-            if begun.elapsed() >= GRACE {
+            if paused >= pauses(GRACE) {
                 send(Signal::KILL);
             } else if asked.insert(pid) {
                 // SIGCONT lets a stopped process handle SIGTERM.
                 [Signal::TERM, Signal::CONT].into_iter().for_each(send);
             }
         }
-        sleep(Duration::from_millis(5));
+        sleep(PAUSE);
     }
 }
 
