@@ -281,6 +281,10 @@ fn a_loan_raises_the_server_for_reserved_clients_and_ends_with_the_lender() {
     let _turn = alone();
     let mut fixture = xvfb();
     let lender = fixture.control().unwrap();
+    // A loan needs the watcher thread, which runs for the first time soon after the server's start.
+    wait_for("all threads have run and wait", SOON, || {
+        fixture.switches().unwrap().iter().all(|thread| thread.voluntary > 0)
+    });
     if let Err(error) = lender.lend_processor(true, 0) {
         xqos_skip::left_out(format_args!("this user may not give real-time priorities ({error})"));
         fixture.assert_armed();

@@ -18,6 +18,10 @@ use crate::wire::Wire;
 
 static MACHINE: RwLock<()> = RwLock::new(());
 
+/// Locked for reading while a server starts, for writing while one ends. A server that ends frees its display number
+/// and then removes the file of its socket, which may already be that of a server that has taken the number.
+static DISPLAYS: RwLock<()> = RwLock::new(());
+
 /// The permit for a test that may run at the same time as others.
 pub fn in_parallel() -> RwLockReadGuard<'static, ()> {
     MACHINE.read().unwrap_or_else(PoisonError::into_inner)
@@ -120,14 +124,16 @@ pub fn as_nobody<T: Send>(connect: impl FnOnce() -> T + Send) -> T {
 /// A running server.
 #[derive(Debug)]
 pub struct Fixture {
-    server: Server,
+    /// `None` while this is dropped.
+    server: Option<Server>,
     /// The test's permit to run, held until the server has ended.
     _turn: Option<RwLockReadGuard<'static, ()>>,
 }
 
 impl Fixture {
     pub fn start(setup: &Setup) -> Fixture {
-        Fixture { server: setup.start().unwrap(), _turn: None }
+        let _starting = DISPLAYS.read();
+        Fixture { server: Some(setup.start().unwrap()), _turn: None }
     }
 
     pub fn wire(&self, order: Order) -> Wire {
@@ -198,13 +204,13 @@ impl Deref for Fixture {
     type Target = Server;
 
     fn deref(&self) -> &Server {
-        &self.server
+        self.server.as_ref().expect("it is not dropped yet")
     }
 }
 
 impl DerefMut for Fixture {
     fn deref_mut(&mut self) -> &mut Server {
-        &mut self.server
+        self.server.as_mut().expect("it is not dropped yet")
     }
 }
 
@@ -216,6 +222,8 @@ impl Drop for Fixture {
             eprintln!("-- xqos in the log of {}:\n{}", self.display(), self.xqos_log());
             eprintln!("-- its last lines:\n{}", last.into_iter().rev().collect::<Vec<_>>().join("\n"));
         }
+        let _ending = DISPLAYS.write();
+        self.server = None;
     }
 }
 
