@@ -63,7 +63,9 @@ fn the_started_process_is_the_server_and_is_served() {
 #[test]
 fn a_server_whose_xqos_has_stepped_aside_says_so() {
     let server = Server::faulty("request:12");
-    let clock = server.client(XCLOCK);
+    // Asking xqos for its clients could reach the fault.
+    let clock = Running::start(server.command(XCLOCK[0]).args(&XCLOCK[1..]).stderr(Stdio::null()));
+    wait_until_mapped(&server);
     let pid = clock.pid().to_string();
     eventually("xqos has stepped aside", || (server.ask(&["doctor"]).status == 1).then_some(()));
     let told = server.ask(&["doctor"]).with(1);
