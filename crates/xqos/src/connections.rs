@@ -32,7 +32,8 @@ pub fn table(display: u32) -> Option<Table> {
 fn holders(peers: &[u32]) -> Vec<(i32, usize)> {
     let mut by_inode: HashMap<u64, i32> = HashMap::new();
     for pid in xqos_sys::pids() {
-        by_inode.extend(sockets_of(pid).into_iter().map(|inode| (inode, pid)));
+        // A child that inherits a socket is listed later than the process that has opened it.
+        sockets_of(pid).into_iter().for_each(|inode| _ = by_inode.entry(inode).or_insert(pid));
     }
     let mut counts: BTreeMap<i32, usize> = BTreeMap::new();
     for &inode in peers {
