@@ -114,7 +114,10 @@ impl Program {
         }
         let gained =
             used().map(|(thread, used)| (used.saturating_sub(before.get(&thread).copied().unwrap_or(0)), thread));
-        self.thread = gained.max_by_key(|&(gained, thread)| (gained, -thread)).map(|(_, thread)| thread);
+        let busiest = gained.max_by_key(|&(gained, thread)| (gained, -thread));
+        // If even that thread hardly ran, others may have waited for a processor: compare again.
+        self.thread = busiest.filter(|&(gained, _)| gained >= COMPARED_NS / 100).map(|(_, thread)| thread);
+        self.first = self.first.take().filter(|_| self.thread.is_some());
         self.thread
     }
 }
