@@ -339,7 +339,7 @@ fn dry_run_and_explain_show_settings_and_change_nothing() {
 }
 
 /// The number of wakeups of a process with one thread.
-fn wakeups(pid: i32) -> String {
+pub fn wakeups(pid: i32) -> String {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     status.lines().find(|line| line.starts_with("voluntary_ctxt_switches")).unwrap().to_owned()
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //! Rules take effect on a real server, and a daemon that dies leaves nothing behind.
 
-use crate::boost::is_real_time_refused;
+use crate::boost::{is_real_time_refused, wait_until_mapped};
 use crate::fixture::{Folder, Lines, Running, Server, eventually, kill, module, xqos};
-use crate::rules::{Rules, Windowed, file, rule, weighs, weight};
+use crate::rules::{Rules, Windowed, file, rule, wakeups, weighs, weight};
 use std::fs;
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
@@ -13,6 +13,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 use x11rb::connection::Connection;
 use x11rb::protocol::xproto::{ConnectionExt as _, CreateWindowAux, WindowClass};
+use x11rb::rust_connection::RustConnection;
 use xqos_abi::{ClientEntry, Grouping, Setting, Subject, entry_flag};
 use xqos_client::Control;
 use xqos_sys::Attributes;
@@ -263,6 +264,20 @@ fn a_stopped_daemon_keeps_its_settings_and_catches_up() {
     weighs(&server, late.pid(), 1.0);
 }
 
+/// Waits until the daemon waits for events, and not for a reply to one of its X requests, for which it has no time
+/// limit. Returns the client that shows that the server replies.
+fn idle(server: &Server, daemon: &Running) -> RustConnection {
+    let (client, _) = x11rb::connect(Some(&server.display)).unwrap();
+    eventually("the daemon is idle", || {
+        let before = wakeups(daemon.pid());
+        sleep(Duration::from_millis(300));
+        client.get_input_focus().unwrap().reply().unwrap();
+        let stat = fs::read_to_string(format!("/proc/{}/stat", daemon.pid())).unwrap();
+        (stat.contains(") S ") && wakeups(daemon.pid()) == before).then_some(())
+    });
+    client
+}
+
 /// A clock, and a daemon that has applied a rule to it.
 fn clock_of_weight_2(server: &Server, name: &str) -> (Running, Rules, Running) {
     let (clock, rules) = (server.client(&["xclock"]), Rules::new(name));
@@ -277,6 +292,8 @@ fn a_server_that_hangs_does_not_end_the_daemon() {
     let server = Server::served(&[]);
     let (clock, rules, mut daemon) = clock_of_weight_2(&server, "hangs");
     let said = Lines::of(daemon.err());
+    wait_until_mapped(&server);
+    let _client = idle(&server, &daemon);
     server.process.signal("STOP");
     rules.write("50-a.toml", &file(&[rule("clocks", "name = \"xclock\"", "weight = 3")]));
     said.wait_for_words("did not answer in time");
@@ -310,6 +327,7 @@ fn a_limit_per_user_is_set_when_the_server_answers_again() {
     let mut daemon = installed.applied_on(&server, &rules);
     limited(300_000);
     let said = Lines::of(daemon.err());
+    let _client = idle(&server, &daemon);
     server.process.signal("STOP");
     installed.write("version = 1\n[limits]\nper_user = 0.4\n");
     said.wait_for_words("did not answer in time");
