@@ -181,16 +181,23 @@ fn neither_reserved_clients_nor_grabs_nor_the_default_wait_for_an_expose() {
     move_away();
     assert_eq!(holds(), before, "it has a reservation");
     control.release(mover.base()).unwrap();
-    painter.draw();
-    painter.answer_time();
+    let redraw = || {
+        painter.draw();
+        // A client that was still in an earlier redraw must answer twice.
+        painter.answer_time();
+        painter.answer_time();
+    };
+    redraw();
     wait_for_quick("it is served while it holds the server grab", || {
         mover.move_to(0);
         mover.connection.grab_server().unwrap();
         let asked = Instant::now();
         move_away();
         mover.connection.ungrab_server().unwrap();
+        mover.connection.flush().unwrap();
+        // After the grab, it waits until the painter has redrawn.
+        redraw();
         mover.answer_time();
-        painter.draw();
         asked
     });
 }
