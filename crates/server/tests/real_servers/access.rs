@@ -68,6 +68,9 @@ fn each_kind_of_client_may_do_what_the_table_says() {
             settings.map(|kind| format!("Set {word} {kind:?}")).filter(|set| !named.contains(set.as_str()));
         assert_eq!(left_out.next(), None, "the table has each setting");
     }
+    // A row makes two reservations: the observed blocking of a busy machine could refuse the second.
+    let change = PolicyChange { blocking_us: Some(1000), ..PolicyChange::default() };
+    assert_eq!(server.asker("root").ask(Request::SetPolicy { change }), Answer::Done);
     let mut wrong = Vec::new();
     for (at, kind) in table.kinds.iter().enumerate() {
         let mut asker = server.asker(kind);

@@ -8,7 +8,8 @@
 use crate::busy::{Busy, Worker, X11perf, slices_of};
 use crate::decisions::{Decisions, Slice, check_fairness, check_reservation, check_reservation_of};
 use crate::fixture::{
-    Fixture, SOON, alone, entry, in_parallel, is_held_back, policies, served, wait_before, wait_for, xvfb, xvfb_with,
+    Fixture, SOON, alone, entry, fix_blocking, in_parallel, is_held_back, policies, served, wait_before, wait_for,
+    xvfb, xvfb_with,
 };
 use std::time::Duration;
 use xqos_abi::{Label, PolicyChange, Request, Setting, SettingKind, Subject, reservation_flag};
@@ -268,6 +269,7 @@ fn an_idle_server_is_not_woken_up() {
     let stock = Fixture::start(&Setup::stock(Kind::Xvfb));
     let ours = xvfb();
     let control = ours.control().unwrap();
+    fix_blocking(&control);
     // The server has done work and has reservations; one reservation is depleted, and its client is idle.
     let plain = stock.connect().unwrap();
     let load = X11perf::start_many(&ours, "ellipse100", 2);

@@ -4,8 +4,8 @@
 
 use crate::busy::{Busy, X11perf};
 use crate::fixture::{
-    Fixture, SOON, alone, entry, in_parallel, is_held_back, policies, served, setup, try_entry, wait_before, wait_for,
-    xvfb, xvfb_with,
+    Fixture, SOON, alone, entry, fix_blocking, in_parallel, is_held_back, policies, served, setup, try_entry,
+    wait_before, wait_for, xvfb, xvfb_with,
 };
 use crate::wire::{Authorization, Wire, code, local_socket, opcode};
 use std::io::Write;
@@ -92,6 +92,7 @@ fn all_clients_are_served_after_a_server_grab_by_any_client() {
     for kind in policies() {
         let mut fixture = xvfb_with(kind);
         let control = fixture.control().unwrap();
+        fix_blocking(&control);
         let busy = Busy::start(&fixture);
         let mut other = fixture.native();
         for reservation in [None, Some(reserve(3000, 10_000, false)), Some(reserve(3000, 10_000, true))] {
