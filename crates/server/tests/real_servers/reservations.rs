@@ -284,6 +284,8 @@ fn an_idle_server_is_not_woken_up() {
         wire.tell(&canvas.fill(50)).unwrap();
     }
     drop(load);
+    // A slice in which the server had no processor is paid back first.
+    wait_for("it is not held back", PATIENCE, || !is_held_back(&control, hard.base));
     settle(&control);
     let before = (switches(&stock), switches(&ours));
     std::thread::sleep(Duration::from_secs(5));
