@@ -8,7 +8,7 @@ mod askers;
 mod connect;
 mod table;
 
-use crate::fixture::{in_parallel, is_not_root, uses_libc_host};
+use crate::fixture::{fixed_blocking, in_parallel, is_not_root, uses_libc_host};
 use crate::wire::{Wire, code};
 use askers::{Answer, Asker, TestServer};
 use std::collections::BTreeSet;
@@ -68,9 +68,8 @@ fn each_kind_of_client_may_do_what_the_table_says() {
             settings.map(|kind| format!("Set {word} {kind:?}")).filter(|set| !named.contains(set.as_str()));
         assert_eq!(left_out.next(), None, "the table has each setting");
     }
-    // A row makes two reservations: the observed blocking of a busy machine could refuse the second.
-    let change = PolicyChange { blocking_us: Some(1000), ..PolicyChange::default() };
-    assert_eq!(server.asker("root").ask(Request::SetPolicy { change }), Answer::Done);
+    // A row makes two reservations.
+    assert_eq!(server.asker("root").ask(Request::SetPolicy { change: fixed_blocking() }), Answer::Done);
     let mut wrong = Vec::new();
     for (at, kind) in table.kinds.iter().enumerate() {
         let mut asker = server.asker(kind);

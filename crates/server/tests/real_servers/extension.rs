@@ -6,8 +6,8 @@ mod events;
 
 use crate::busy::Busy;
 use crate::fixture::{
-    Fixture, SOON, alone, as_nobody, entry, in_parallel, is_not_root, policies, served, setup, try_entry, wait_for,
-    xvfb, xvfb_with,
+    Fixture, SOON, alone, as_nobody, entry, fixed_blocking, in_parallel, is_not_root, policies, served, setup,
+    try_entry, wait_for, xvfb, xvfb_with,
 };
 use crate::wire::{Authorization, COOKIE, Message, Wire, XError, authority_entry, code, local_socket, opcode};
 use std::time::Duration;
@@ -384,9 +384,7 @@ fn a_refused_reservation_names_the_failing_client_and_changes_nothing() {
     let _turn = in_parallel();
     let fixture = xvfb();
     let mut long = fixture.native();
-    // Set explicitly, since the observed blocking depends on the machine.
-    long.tell_xqos(Request::SetPolicy { change: PolicyChange { blocking_us: Some(1000), ..PolicyChange::default() } })
-        .unwrap();
+    long.tell_xqos(Request::SetPolicy { change: fixed_blocking() }).unwrap();
     long.tell_xqos(reserve(0, 20_000, 100_000, false)).unwrap();
     for order in ORDERS {
         let mut wire = fixture.wire(order);

@@ -59,8 +59,13 @@ pub fn served() -> (Fixture, Control) {
 
 /// Makes the admission test use a blocking time of 1 ms. The observed one includes the time in which a busy machine
 /// gave the server no processor, so that a second reservation could be refused.
+pub fn fixed_blocking() -> PolicyChange {
+    PolicyChange { blocking_us: Some(1000), ..PolicyChange::default() }
+}
+
+/// Sets [`fixed_blocking`].
 pub fn fix_blocking(control: &Control) {
-    control.set_policy(PolicyChange { blocking_us: Some(1000), ..PolicyChange::default() }).unwrap();
+    control.set_policy(fixed_blocking()).unwrap();
 }
 
 pub fn xvfb_with(policy: PolicyKind) -> Fixture {

@@ -117,8 +117,7 @@ fn the_list_shows_usage_by_client() {
 #[test]
 fn a_reservation_is_made_by_process_class_window_or_client_and_undone() {
     let server = Server::served(&[]);
-    // Long requests of other clients on a busy machine must not affect admission.
-    server.ask(&["policy", "--blocking", "0.1ms"]).with(0);
+    server.fix_blocking();
     let clock = server.client(XCLOCK);
     let pid = clock.pid().to_string();
     let entry = || server.entry(clock.pid()).expect("it is connected");
@@ -157,8 +156,7 @@ fn a_reservation_is_made_by_process_class_window_or_client_and_undone() {
 #[test]
 fn a_reservation_of_a_group_is_set_by_name_and_undone() {
     let server = Server::served(&[]);
-    // Long requests of other clients on a busy machine must not affect admission.
-    server.ask(&["policy", "--blocking", "0.1ms"]).with(0);
+    server.fix_blocking();
     let clocks = [server.client(XCLOCK), server.client(XCLOCK)];
     let group = |clock: &Running| server.entry(clock.pid()).unwrap()["group"].clone();
     let name = group(&clocks[0])["name"].as_str().unwrap().to_owned();
@@ -186,8 +184,7 @@ fn a_reservation_of_a_group_is_set_by_name_and_undone() {
 #[test]
 fn a_soft_reservation_may_follow_the_papers_rule() {
     let server = Server::served(&[]);
-    // Long requests of other clients on a busy machine must not affect admission.
-    server.ask(&["policy", "--blocking", "0.1ms"]).with(0);
+    server.fix_blocking();
     let clock = server.client(XCLOCK);
     let pid = clock.pid().to_string();
     let soft = || server.entry(clock.pid()).unwrap()["reservation"]["soft"].clone();

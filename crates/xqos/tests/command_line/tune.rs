@@ -214,8 +214,7 @@ fn auto_goes_on_when_the_server_hangs() {
 #[test]
 fn a_manual_change_ends_auto() {
     let server = Server::served(&[]);
-    // A long request on a busy machine must not affect the admission of the second reservation.
-    server.ask(&["policy", "--blocking", "0.1ms"]).with(0);
+    server.fix_blocking();
     let _film = Film::start(&server);
     let me = pid().to_string();
     for (by_hand, after, word) in [

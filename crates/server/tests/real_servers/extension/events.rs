@@ -17,11 +17,7 @@ fn events_report_connections_and_reservations() {
     for order in ORDERS {
         let fixture = xvfb();
         let mut wire = fixture.wire(order);
-        // Two reservations with short periods: the observed blocking of a busy machine could refuse the second.
-        wire.tell_xqos(Request::SetPolicy {
-            change: PolicyChange { blocking_us: Some(1000), ..PolicyChange::default() },
-        })
-        .unwrap();
+        wire.tell_xqos(Request::SetPolicy { change: fixed_blocking() }).unwrap();
         wire.tell_xqos(Request::SelectEvents { mask: event_mask::CLIENTS | event_mask::RESERVATIONS }).unwrap();
         let own = wire.base;
         let mut other = fixture.native();
