@@ -117,7 +117,9 @@ impl Program {
         let busiest = gained.max_by_key(|&(gained, thread)| (gained, -thread));
         // If even that thread hardly ran, others may have waited for a processor: compare again.
         self.thread = busiest.filter(|&(gained, _)| gained >= COMPARED_NS / 100).map(|(_, thread)| thread);
-        self.first = self.first.take().filter(|_| self.thread.is_some());
+        if self.thread.is_none() {
+            self.first = None;
+        }
         self.thread
     }
 }
