@@ -24,7 +24,7 @@ pub use bytes::{Malformed, Order};
 pub use label::Label;
 pub use protocol::*;
 pub use reply::{cut, flag_of};
-pub use request::{DEFAULT_PART_US, NO_RESERVATION, PolicyChange, RequestError, Subject, reservation};
+pub use request::{NO_RESERVATION, PolicyChange, RequestError, Subject, reservation};
 pub use xqos_core::ReservationKind;
 
 /// Converts to microseconds, the unit of intervals on the wire; saturates at the largest number.

@@ -86,9 +86,6 @@ impl Field<8> for Subject {
     }
 }
 
-/// The time after which a long request lets other clients in, unless it is set.
-pub const DEFAULT_PART_US: u32 = 250;
-
 /// A client or a group without a reservation.
 pub const NO_RESERVATION: Reservation = Reservation { budget_ns: 0, period_ns: 0, kind: ReservationKind::Soft };
 
@@ -129,7 +126,7 @@ impl SettingKind {
             (SettingKind::Grouping, Server) => Setting::Grouping(Grouping::Application),
             (SettingKind::UserLimit, Server) => Setting::UserLimit(0),
             (SettingKind::Slice, Client(_)) => Setting::Slice(0),
-            (SettingKind::Cut, Server) => Setting::Cut(DEFAULT_PART_US),
+            (SettingKind::Cut, Server) => Setting::Cut(0),
             _ => return None,
         })
     }

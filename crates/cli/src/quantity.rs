@@ -226,8 +226,8 @@ pub fn desktop(text: &str) -> Result<Share, String> {
     }
 }
 
-/// The time after which a long request lets other clients in, unless it is set.
-pub const DEFAULT_CUT: Micros = Micros(250);
+/// The time after which a long request lets other clients in, if cutting is on without a time.
+pub const CUT_ON: Micros = Micros(250);
 
 /// Parses a blocking time; 0 means the observed blocking time.
 pub fn blocking(text: &str) -> Result<Micros, String> {
@@ -240,7 +240,7 @@ pub fn blocking(text: &str) -> Result<Micros, String> {
 /// Parses the time after which a long request lets other clients in: `on`, `off` (0), or 0.05ms to 100ms.
 pub fn cut(text: &str) -> Result<Micros, String> {
     match text {
-        "on" => Ok(DEFAULT_CUT),
+        "on" => Ok(CUT_ON),
         "off" => Ok(Micros(0)),
         _ => within(text, "0.05ms", "100ms").map_err(|error| format!("{error}; or write on or off")),
     }
@@ -330,7 +330,7 @@ mod tests {
 
     #[test]
     fn long_requests_are_cut_after_a_time_or_not_at_all() {
-        assert_eq!((cut("on"), cut("off")), (Ok(DEFAULT_CUT), Ok(Micros(0))));
+        assert_eq!((cut("on"), cut("off")), (Ok(CUT_ON), Ok(Micros(0))));
         assert_eq!((cut("0.05ms"), cut("100ms")), (Ok(Micros(50)), Ok(Micros(100_000))));
         for text in ["49us", "101ms", "1s"] {
             assert!(cut(text).unwrap_err().contains("choose from 0.05ms to 100ms"), "{text}");

@@ -199,7 +199,7 @@ pub(super) fn case(definition: &Definition, axes: &[AxisValues], cell: &Cell) ->
         server: server_of(definition, &server, &fill)?,
         policy: read(&setting.policy, fill, policy)?,
         slices_us: [slice_us, read(&setting.maximum_slice, fill, slice)?.or(slice_us)],
-        cut_us: read(&setting.cut, fill, quantity::cut)?.unwrap_or(quantity::DEFAULT_CUT).0,
+        cut_us: read(&setting.cut, fill, quantity::cut)?.unwrap_or(quantity::Micros(0)).0,
         groups: read(&setting.groups, fill, groups)?,
         desktop: has_desktop.then_some(desktop),
         measure,

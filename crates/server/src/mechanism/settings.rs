@@ -4,7 +4,7 @@
 //! inherit them.
 
 use std::ops::RangeInclusive;
-use xqos_abi::{DEFAULT_PART_US, Grouping};
+use xqos_abi::Grouping;
 use xqos_core::{DEFAULT_SHARE_PPM, MAX_SHARE_PPM, Parameters, PolicyKind, named};
 
 /// The largest valid utilization limit: at least 5 % remains for input, new connections and the server's own work.
@@ -76,7 +76,7 @@ impl Default for Settings {
             chunk_ns: 400_000,
             grab_limit_ns: 0,
             fault: None,
-            part_ns: u64::from(DEFAULT_PART_US) * 1000,
+            part_ns: 0,
             cuts_always: false,
         }
     }
@@ -126,8 +126,9 @@ impl Settings {
             "XQOS_GRAB_LIMIT_MS" => self.grab_limit_ns = number(value, 0..=3_600_000)? * 1_000_000,
             "XQOS_CUT_US" if value == "0" => self.part_ns = 0,
             "XQOS_CUT_US" => self.part_ns = number(value, PART_RANGE_US)? * 1000,
-            "XQOS_TEST_CUT" => self.cuts_always = value == "always",
-            _ => self.fault = Some(parse_fault(value)?),
+            "XQOS_TEST_CUT" if value == "always" => (self.cuts_always, self.part_ns) = (true, 250_000),
+            "XQOS_TEST_FAULT" => self.fault = Some(parse_fault(value)?),
+            _ => return None,
         }
         Some(())
     }

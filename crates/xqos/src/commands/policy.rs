@@ -12,7 +12,7 @@ use xqos_abi::{
 use xqos_agent::field::{Value, count, fields, json_help, part};
 use xqos_agent::session::Session;
 use xqos_cli::output;
-use xqos_cli::quantity::{DEFAULT_CUT, Micros, Share, blocking, cut, desktop, limit, slice};
+use xqos_cli::quantity::{CUT_ON, Micros, Share, blocking, cut, desktop, limit, slice};
 use xqos_client::{Control, Error};
 use xqos_core::{DEFAULT_SHARE_PPM, PolicyKind};
 
@@ -64,7 +64,8 @@ pub struct Shared {
     /// to 0.9 [fair]
     #[arg(long, value_name = "on|off|SHARE", value_parser = desktop)]
     pub desktop: Option<Share>,
-    /// Cut long requests, to serve other clients in between: on (initially), off, or after what time, 0.05ms to 100ms
+    /// Cut long requests, to serve other clients in between: off (initially), on (after 0.25ms), or after what time,
+    /// 0.05ms to 100ms
     #[arg(long, value_name = "on|off|TIME", value_parser = cut)]
     pub cut: Option<Micros>,
     /// Which clients share one allotment: none, those of one application (initially), or those of one user [fair]
@@ -232,7 +233,7 @@ fn desktop_share(ppm: u32) -> String {
 }
 
 fn cut_time(time: Micros) -> String {
-    if time == DEFAULT_CUT { "on".to_owned() } else { time_or(time.0, "off") }
+    if time == CUT_ON { "on".to_owned() } else { time_or(time.0, "off") }
 }
 
 fn share_or_off(ppm: u32) -> String {
@@ -492,11 +493,6 @@ mod tests {
         let not = CutReport { is_possible: false, ..cut };
         assert_eq!(of(not, true), ("not possible on this server (libc)".to_owned(), json!(null)));
         assert_eq!(of(not, false), ("not possible on this server (`xqos doctor`)".to_owned(), json!(null)));
-    }
-
-    #[test]
-    fn the_default_of_cut_is_that_of_the_server() {
-        assert_eq!(DEFAULT_CUT.0, xqos_abi::DEFAULT_PART_US);
     }
 
     #[test]
