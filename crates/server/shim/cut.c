@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* What a request touches, and reading an image in parts; see cut.h. */
+/* What a request touches, and the end of a rest before windows change; see cut.h. */
 #include <xorg-server.h>
 #include <string.h>
 #include <X11/X.h>
 #include <X11/Xproto.h>
 #include <X11/extensions/bigreqsproto.h>
-#include <X11/extensions/shmproto.h>
 #include "misc.h"
 #include "os.h"
 #include "dixstruct.h"
@@ -14,7 +13,6 @@
 #include "pixmapstr.h"
 #include "windowstr.h"
 #include "scrnintstr.h"
-#include "servermd.h"
 #include "picturestr.h"
 
 #include "cut.h"
@@ -22,35 +20,46 @@
 typedef int (*look_up_drawable)(DrawablePtr *, XID, ClientPtr, Mask, Mask);
 typedef int (*look_up_gc)(GCPtr *, XID, ClientPtr, Mask);
 typedef int (*look_up_resource)(void **, XID, RESTYPE, ClientPtr, Mask);
-typedef int (*write_to_client)(ClientPtr, int, const void *);
-typedef void (*censor_image)(ClientPtr, RegionPtr, long, DrawablePtr, int, int, int, int, unsigned int, char *);
+typedef Bool (*queue_work)(Bool (*)(ClientPtr, void *), ClientPtr, void *);
 
 static ClientPtr server_client(const struct xqos_cut_server *server)
 {
     return *(ClientPtr *) server->server_client;
 }
 
+/* The memory of an ordinary pixmap follows its record (fbCreatePixmap). Any other may be that of a client, as in
+ * MIT-SHM and DRI3, or that of a graphics card. */
+static int has_own_memory(const PixmapRec *pixmap)
+{
+    ScreenPtr screen = pixmap->drawable.pScreen;
+    const char *after = (const char *) pixmap + screen->totalPixmapSize, *memory = pixmap->devPrivate.ptr;
+
+    return pixmap == screen->GetScreenPixmap(screen) ? memory != NULL : memory >= after && memory < after + 8;
+}
+
+/* The server copies an automatically redirected window into its parent whenever it is about to wait. */
+static int is_copied(const WindowRec *window)
+{
+    for (; window; window = window->parent)
+        if (window->redirectDraw != RedirectDrawNone)
+            return window->redirectDraw == RedirectDrawAutomatic;
+    return 0;
+}
+
 static void use(const DrawableRec *drawable, struct xqos_used *used)
 {
     ScreenPtr screen = drawable->pScreen;
+    const PixmapRec *pixmap = (const PixmapRec *) drawable;
 
-    used->drawable = used->backing = drawable;
+    used->drawable = drawable;
     used->is_window = drawable->type == DRAWABLE_WINDOW;
     if (used->is_window) {
-        used->backing = screen->GetWindowPixmap((WindowPtr) drawable);
-        used->is_redirected = used->backing != screen->GetScreenPixmap(screen);
+        pixmap = screen->GetWindowPixmap((WindowPtr) drawable);
+        used->is_private = has_own_memory(pixmap) && !is_copied((const WindowRec *) drawable);
+    } else {
+        used->is_private = has_own_memory(pixmap) && pixmap->usage_hint != CREATE_PIXMAP_USAGE_BACKING_PIXMAP;
     }
-}
-
-static VisualID visual_of(const DrawableRec *drawable)
-{
-    const WindowRec *window = (const WindowRec *) drawable;
-
-    if (drawable->type != DRAWABLE_WINDOW)
-        return None;
-    while (!window->optional)
-        window = window->parent;
-    return window->optional->visual;
+    used->backing = pixmap;
 }
 
 static GCPtr context_of(const struct xqos_cut_server *server, uint32_t id)
@@ -82,9 +91,14 @@ int xqos_use_picture(const struct xqos_cut_server *server, uint32_t id, struct x
     if (((look_up_resource) server->look_up_resource)((void **) &picture, id, type, server_client(server), DixGetAttrAccess) != Success)
         return 0;
     used->unknown = picture->alphaMap != NULL;
-    if (picture->pDrawable)
-        use(picture->pDrawable, used);
     used->has_inferiors = picture->subWindowMode == IncludeInferiors;
+    if (picture->pDrawable) {
+        use(picture->pDrawable, used);
+        used->is_plain = !picture->transform && !picture->filter_nparams;
+    } else {
+        used->is_private = 1;
+        used->is_plain = picture->pSourcePict && picture->pSourcePict->type == SourcePictTypeSolidFill;
+    }
     return 1;
 }
 
@@ -109,9 +123,9 @@ int xqos_use_context(const struct xqos_cut_server *server, uint32_t id, struct x
     if (!gc)
         return 0;
     if (gc->fillStyle == FillTiled && !gc->tileIsPixel)
-        context->pattern = gc->tile.pixmap;
+        use(&gc->tile.pixmap->drawable, &context->pattern);
     else if (gc->fillStyle == FillStippled || gc->fillStyle == FillOpaqueStippled)
-        context->pattern = gc->stipple;
+        use(&gc->stipple->drawable, &context->pattern);
     context->has_inferiors = gc->subWindowMode == IncludeInferiors;
     context->has_exposures = gc->graphicsExposures;
     context->is_thin = gc->lineWidth == 0 && gc->lineStyle == LineSolid;
@@ -126,80 +140,19 @@ void xqos_set_exposures(const struct xqos_cut_server *server, uint32_t id, int o
         gc->graphicsExposures = on;
 }
 
-int xqos_is_within(const void *of, const struct xqos_image *image)
+int xqos_is_there(const void *of, int x, int y, int width, int height)
 {
     const DrawableRec *drawable = of;
+    const BoxRec *box;
 
-    return drawable->type == DRAWABLE_PIXMAP && image->x >= 0 && image->y >= 0 &&
-           image->x + image->width <= drawable->width && image->y + image->height <= drawable->height;
-}
-
-uint32_t xqos_row_bytes(const struct xqos_cut_server *server, void *client, const void *of,
-                        const struct xqos_image *image)
-{
-    int x = image->x, y = image->y, width = image->width, height = image->height;
-    DrawablePtr drawable;
-    uint32_t all = ((const DrawableRec *) of)->depth >= 32 ? ~0u : (1u << ((const DrawableRec *) of)->depth) - 1;
-    int found = ((look_up_drawable) server->look_up_drawable)(&drawable, ((const DrawableRec *) of)->id, client, M_WINDOW | M_DRAWABLE_PIXMAP, DixReadAccess);
-
-    if (found != Success || drawable != of || (image->planes & all) != all)
-        return 0;
-    if (drawable->type == DRAWABLE_WINDOW) {
-        WindowPtr window = (WindowPtr) drawable;
-        const ScreenRec *screen = drawable->pScreen;
-        const PixmapRec *pixmap = screen->GetWindowPixmap(window);
-        int border = wBorderWidth(window), left = x + drawable->x - pixmap->screen_x,
-            top = y + drawable->y - pixmap->screen_y;
-
-        if (!window->realized || !window->viewable || x < -border || y < -border ||
-            x + width > border + drawable->width || y + height > border + drawable->height || left < 0 || top < 0 ||
-            left + width > pixmap->drawable.width || top + height > pixmap->drawable.height ||
-            x + drawable->x < 0 || y + drawable->y < 0 || x + drawable->x + width > screen->width ||
-            y + drawable->y + height > screen->height)
-            return 0;
-    } else if (!xqos_is_within(drawable, image)) {
-        return 0;
-    }
-    /* Rows have whole words. */
-    return ((uint32_t) width * drawable->bitsPerPixel + 31) / 32 * 4;
-}
-
-void xqos_read_rows(const struct xqos_cut_server *server, void *client, const void *of, const struct xqos_image *image,
-                    uint32_t row_bytes, void *into)
-{
-    int x = image->x, y = image->y, width = image->width, height = image->height;
-    DrawablePtr drawable = (DrawablePtr) of;
-    ScreenPtr screen = drawable->pScreen;
-    int is_window = drawable->type == DRAWABLE_WINDOW;
-
-    if (is_window)
-        screen->SourceValidate(drawable, x, y, width, height, IncludeInferiors);
-    screen->GetImage(drawable, x, y, width, height, ZPixmap, image->planes, into);
-    if (is_window)
-        ((censor_image) server->censor_image)(client, &((WindowPtr) drawable)->borderClip, row_bytes, drawable, x, y,
-                                              width, height, ZPixmap, into);
-}
-
-void xqos_send_image(const struct xqos_cut_server *server, void *to, const void *of, uint32_t bytes, const void *data)
-{
-    ClientPtr client = to;
-    const DrawableRec *drawable = of;
-    write_to_client write = (write_to_client) server->write_to_client;
-
-    if (data) {
-        xGetImageReply reply = { .type = X_Reply, .sequenceNumber = client->sequence, .depth = drawable->depth };
-
-        reply.visual = visual_of(drawable);
-        reply.length = bytes_to_int32(bytes);
-        write(client, sizeof(reply), &reply);
-        write(client, (int) bytes, data);
-    } else {
-        xShmGetImageReply reply = { .type = X_Reply, .sequenceNumber = client->sequence, .depth = drawable->depth };
-
-        reply.visual = visual_of(drawable);
-        reply.size = bytes;
-        write(client, sizeof(reply), &reply);
-    }
+    if (drawable->type != DRAWABLE_WINDOW)
+        return x >= 0 && y >= 0 && x + width <= drawable->width && y + height <= drawable->height;
+    /* A region without a list of boxes consists of one. */
+    box = &((const WindowRec *) drawable)->clipList.extents;
+    x += drawable->x;
+    y += drawable->y;
+    return !((const WindowRec *) drawable)->clipList.data && x >= box->x1 && y >= box->y1 && x + width <= box->x2 &&
+           y + height <= box->y2;
 }
 
 void xqos_client_set_request(void *to, void *request, uint32_t words)
@@ -220,13 +173,72 @@ void xqos_client_set_sequence(void *client, uint32_t sequence)
     ((ClientPtr) client)->sequence = (int) sequence;
 }
 
-int xqos_client_set_mute(void *to, int mute)
+int xqos_client_owes_text(const struct xqos_cut_server *server, void *of)
 {
-    ClientPtr client = to;
-    int before = client->clientGone;
+    const ClientRec *client = of;
 
-    client->clientGone = mute;
-    return before;
+    return client->majorOp >= X_PolyText8 && client->majorOp <= X_ImageText16 &&
+           ((Bool (*)(ClientPtr)) server->is_asleep)(of);
+}
+
+int xqos_queue_work(const struct xqos_cut_server *server, void *client, int (*work)(void *, void *))
+{
+    return ((queue_work) server->queue_work)((Bool (*)(ClientPtr, void *)) work, client, NULL);
+}
+
+/* Each change of the visible parts of windows begins with one of these functions, also one that no request makes: a
+ * screen saver, another size of the screen, a switch of the virtual terminal. */
+static void (*changes)(void);
+static struct {
+    MarkWindowProcPtr mark;
+    MarkOverlappedWindowsProcPtr mark_overlapped;
+} original[MAXSCREENS];
+
+static void mark(WindowPtr window)
+{
+    MarkWindowProcPtr next = original[window->drawable.pScreen->myNum].mark;
+
+    if (changes)
+        changes();
+    next(window);
+}
+
+static Bool mark_overlapped(WindowPtr window, WindowPtr first, WindowPtr *layer)
+{
+    MarkOverlappedWindowsProcPtr next = original[window->drawable.pScreen->myNum].mark_overlapped;
+
+    if (changes)
+        changes();
+    return next(window, first, layer);
+}
+
+void xqos_watch_windows(const struct xqos_cut_server *server, void (*call)(void))
+{
+    const ScreenInfo *screens = server->screen_info;
+
+    static int is_wrapped;
+
+    if (!changes == !call)
+        return;
+    changes = call;
+    if (is_wrapped)
+        return;
+    for (int i = 0; i < screens->numScreens && i < MAXSCREENS; i++) {
+        ScreenPtr screen = screens->screens[i];
+
+        if (call) {
+            original[i].mark = screen->MarkWindow;
+            original[i].mark_overlapped = screen->MarkOverlappedWindows;
+            screen->MarkWindow = mark;
+            screen->MarkOverlappedWindows = mark_overlapped;
+        } else if (screen->MarkWindow == mark && screen->MarkOverlappedWindows == mark_overlapped) {
+            screen->MarkWindow = original[i].mark;
+            screen->MarkOverlappedWindows = original[i].mark_overlapped;
+        } else {
+            /* Other code has wrapped these functions meanwhile, and calls them from now on. */
+            is_wrapped = 1;
+        }
+    }
 }
 
 void xqos_return_request(const struct xqos_cut_server *server, void *of)

@@ -7,8 +7,8 @@
 
 use std::ops::Range;
 
-/// The longest header: that of MIT-SHM PutImage.
-pub const MAX_HEADER: usize = 40;
+/// The longest header: that of RENDER Composite.
+pub const MAX_HEADER: usize = 36;
 /// The work of one figure beside its pixels, in pixels.
 const FIGURE: u64 = 64;
 /// A figure is not drawn outside its drawable, so its size is limited to that of a large screen.
@@ -23,27 +23,16 @@ pub enum Kind {
     Arcs,
     FilledArcs,
     PutImage,
-    GetImage,
     CopyArea,
-    ShmPutImage,
-    ShmGetImage,
     Composite,
     RenderRectangles,
     Trapezoids,
-    AddTraps,
-}
-
-/// The major opcodes of the extensions that have requests with parts; 0 if the server lacks one.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Extensions {
-    pub shm: u8,
-    pub render: u8,
 }
 
 impl Kind {
-    pub const COUNT: usize = 15;
+    pub const COUNT: usize = 11;
     /// The core requests with parts.
-    pub const CORE: [(u8, Kind); 9] = [
+    pub const CORE: [(u8, Kind); 8] = [
         (62, Kind::CopyArea),
         (64, Kind::Points),
         (66, Kind::Segments),
@@ -52,11 +41,8 @@ impl Kind {
         (70, Kind::FilledRectangles),
         (71, Kind::FilledArcs),
         (72, Kind::PutImage),
-        (73, Kind::GetImage),
     ];
-    const SHM: [(u8, Kind); 2] = [(3, Kind::ShmPutImage), (4, Kind::ShmGetImage)];
-    const RENDER: [(u8, Kind); 4] =
-        [(8, Kind::Composite), (10, Kind::Trapezoids), (26, Kind::RenderRectangles), (32, Kind::AddTraps)];
+    const RENDER: [(u8, Kind); 3] = [(8, Kind::Composite), (10, Kind::Trapezoids), (26, Kind::RenderRectangles)];
 
     /// `CORE` by opcode, because this is looked up for each request.
     const BY_OPCODE: [Option<Kind>; 128] = {
@@ -68,16 +54,13 @@ impl Kind {
         kinds
     };
 
-    pub fn of(major: u8, minor: u8, extensions: Extensions) -> Option<Kind> {
+    /// `render`: the major opcode of RENDER, or 0.
+    pub fn of(major: u8, minor: u8, render: u8) -> Option<Kind> {
         if let Some(kind) = Kind::BY_OPCODE.get(usize::from(major)) {
             return *kind;
         }
-        let table: &[(u8, Kind)] = match major {
-            _ if major == extensions.shm => &Kind::SHM,
-            _ if major == extensions.render => &Kind::RENDER,
-            _ => return None,
-        };
-        table.iter().find(|&&(of, _)| of == minor).map(|&(_, kind)| kind)
+        let mut table = Kind::RENDER.iter().filter(|_| major == render);
+        table.find(|&&(of, _)| of == minor).map(|&(_, kind)| kind)
     }
 
     /// An upper bound of the work of a request, found with a few operations for each figure: no width or height is more
@@ -107,12 +90,8 @@ impl Kind {
             Kind::Arcs | Kind::FilledArcs => Layout::figures(12, 12),
             Kind::RenderRectangles => Layout::figures(20, 8),
             Kind::Trapezoids => Layout::figures(24, 40),
-            Kind::AddTraps => Layout::figures(12, 24),
             Kind::PutImage => Layout::rows(24, 14, &[18]),
-            Kind::GetImage => Layout::rows(20, 14, &[10]),
-            Kind::ShmGetImage => Layout::rows(32, 14, &[10]),
             Kind::CopyArea => Layout::rows(28, 26, &[18, 22]),
-            Kind::ShmPutImage => Layout::rows(40, 22, &[18, 26]),
             Kind::Composite => Layout::rows(36, 34, &[22, 26, 30]),
         }
     }
@@ -158,13 +137,9 @@ impl Parts {
         let Layout { header, figure: mut bytes, height, tops } = kind.layout();
         let payload = request.len().checked_sub(header)?;
         let size = |at| u32::from(u16_at(request, at));
-        let fits = |from, length, total| size(from) + size(length) <= size(total);
         // Images are in ZPixmap format.
         let is_possible = match kind {
             Kind::PutImage => request[1] == 2 && request[20] == 0,
-            Kind::GetImage => request[1] == 2,
-            Kind::ShmGetImage => request[20] == 2,
-            Kind::ShmPutImage => request[29] == 2 && fits(16, 20, 12) && fits(18, 22, 14),
             // Points relative to each other belong together.
             Kind::Points => request[1] == 0,
             // With a mask format, all trapezoids make one mask.
@@ -181,15 +156,14 @@ impl Parts {
             // Rows have whole words, or the server refuses the length.
             bytes = payload.checked_div(count as usize).filter(|bytes| bytes % 4 == 0)?;
         }
-        let bottom_up = match kind {
-            // If the memory is too small for the image, the first part fails, and nothing was written.
-            Kind::ShmGetImage => true,
-            Kind::CopyArea => u32_at(request, 4) == u32_at(request, 8) && i16_at(request, 22) > i16_at(request, 18),
-            _ => false,
-        };
         let ends_on_screen = tops.iter().all(|&top| ends_on_screen(request, top, count));
         let is_exact = is_possible && ends_on_screen && bytes * count as usize == payload;
-        (is_exact && count > 1).then_some(Parts { kind, count, header, bytes, row, bottom_up })
+        (is_exact && count > 1).then_some(Parts { kind, count, header, bytes, row, bottom_up: false })
+    }
+
+    /// The parts of a CopyArea within one drawable, in the order in which no row is overwritten before it is read.
+    pub fn within_one_drawable(self, request: &[u8]) -> Parts {
+        Parts { bottom_up: i16_at(request, 22) > i16_at(request, 18), ..self }
     }
 
     /// The work of one part, in pixels.
@@ -215,7 +189,8 @@ impl Parts {
             Kind::Arcs => total::<12>(Kind::Arcs, figures, enough),
             Kind::FilledArcs => total::<12>(Kind::FilledArcs, figures, enough),
             Kind::Trapezoids => total::<40>(Kind::Trapezoids, figures, enough),
-            kind => total::<24>(kind, figures, enough),
+            // The other kinds consist of rows or points, which are handled above.
+            Kind::Points | Kind::PutImage | Kind::CopyArea | Kind::Composite => 0,
         }
     }
 
@@ -251,7 +226,7 @@ impl Parts {
     pub fn has_headers(&self, request: &[u8]) -> bool {
         let whole = self.header_of(request);
         let figure = |part: u32| &request[self.header + part as usize * self.bytes..][..self.bytes];
-        (0..self.count).all(|part| self.header_for(&whole, &(part..part + 1), [figure(0), figure(part)], 0).is_some())
+        (0..self.count).all(|part| self.header_for(&whole, &(part..part + 1), [figure(0), figure(part)]).is_some())
     }
 
     /// The rows from the top for these parts in the order in which they are executed.
@@ -260,14 +235,12 @@ impl Parts {
     }
 
     /// The header of a request for these parts, from the header of the whole; `None` if a field would overflow.
-    /// `first` and `figure` are the first figure of the whole request and of the part; `row_bytes`, the bytes of one
-    /// row in shared memory.
+    /// `first` and `figure` are the first figure of the whole request and of the part.
     pub fn header_for(
         &self,
         whole: &[u8; MAX_HEADER],
         parts: &Range<u32>,
         [first, figure]: [&[u8]; 2],
-        row_bytes: u32,
     ) -> Option<[u8; MAX_HEADER]> {
         let mut header = *whole;
         let rows = self.rows(parts);
@@ -277,21 +250,12 @@ impl Parts {
             put(height, (rows.end - rows.start) as u16);
             tops.iter().for_each(|&top| put(top, u16_at(whole, top).wrapping_add(rows.start as u16)));
         }
-        match self.kind {
-            Kind::Trapezoids => {
-                // The source is placed relative to the first trapezoid of a request.
-                for (at, point) in [(20, 8), (22, 12)] {
-                    let moved = i64::from(i16_at(whole, at)) + fixed_at(figure, point) - fixed_at(first, point);
-                    put(at, i16::try_from(moved).ok()? as u16);
-                }
+        if self.kind == Kind::Trapezoids {
+            // The source is placed relative to the first trapezoid of a request.
+            for (at, point) in [(20, 8), (22, 12)] {
+                let moved = i64::from(i16_at(whole, at)) + fixed_at(figure, point) - fixed_at(first, point);
+                put(at, i16::try_from(moved).ok()? as u16);
             }
-            // The event that the image was read is sent after the last part.
-            Kind::ShmPutImage if parts.end < self.count => header[30] = 0,
-            Kind::ShmGetImage => {
-                let offset = u32_at(whole, 28).checked_add(rows.start.checked_mul(row_bytes)?)?;
-                header[28..32].copy_from_slice(&offset.to_ne_bytes());
-            }
-            _ => {}
         }
         Some(header)
     }
@@ -341,7 +305,6 @@ fn figure_work(kind: Kind, figure: &[u8]) -> u32 {
         Kind::Rectangles | Kind::Arcs => 2 * (size(4) + size(6)),
         Kind::Segments => distance(0, 4).max(distance(2, 6)),
         Kind::Trapezoids => area(span(0, 4), span(8, 24).max(span(16, 32))),
-        Kind::AddTraps => area(span(8, 20), span(0, 4).max(span(12, 16))),
         _ => 0,
     };
     FIGURE as u32 + pixels.min(MAX_PIXELS)
@@ -376,14 +339,10 @@ mod tests {
         Kind::Arcs,
         Kind::FilledArcs,
         Kind::PutImage,
-        Kind::GetImage,
         Kind::CopyArea,
-        Kind::ShmPutImage,
-        Kind::ShmGetImage,
         Kind::Composite,
         Kind::RenderRectangles,
         Kind::Trapezoids,
-        Kind::AddTraps,
     ];
 
     struct Random(u64);
@@ -428,7 +387,7 @@ mod tests {
             let (count, of_part) = parts.fitting(request, from, work);
             assert!(count > 0 && (count == 1 || of_part <= work), "{count} parts of {of_part}, {work} allowed");
             let range = from..from + count;
-            let header = parts.header_for(&whole, &range, [figure(0), figure(from)], 4).expect("a header");
+            let header = parts.header_for(&whole, &range, [figure(0), figure(from)]).expect("a header");
             let mut part = header[..parts.header].to_vec();
             if parts.bytes > 0 {
                 part.extend_from_slice(
@@ -469,7 +428,7 @@ mod tests {
         request[12..16].copy_from_slice(&[2u16.to_ne_bytes(), 10u16.to_ne_bytes()].concat());
         request[18..20].copy_from_slice(&(-3i16).to_ne_bytes());
         let parts = Parts::of(Kind::PutImage, &request).unwrap();
-        let header = parts.header_for(&parts.header_of(&request), &(4..6), [&[], &[]], 0).unwrap();
+        let header = parts.header_for(&parts.header_of(&request), &(4..6), [&[], &[]]).unwrap();
         assert_eq!((u16_at(&header, 14), i16_at(&header, 18)), (2, 1));
         request[18..20].copy_from_slice(&32_760i16.to_ne_bytes());
         assert_eq!(Parts::of(Kind::PutImage, &request), None, "the last row would wrap around");
@@ -481,12 +440,14 @@ mod tests {
         for (at, value) in [(18, 5u16), (22, 9), (24, 100), (26, 10)] {
             request[at..at + 2].copy_from_slice(&value.to_ne_bytes());
         }
-        let parts = Parts::of(Kind::CopyArea, &request).unwrap();
+        let apart = Parts::of(Kind::CopyArea, &request).unwrap();
+        assert_eq!(apart.rows(&(0..4)), 0..4, "between two drawables");
+        let parts = apart.within_one_drawable(&request);
         assert_eq!((parts.rows(&(0..4)), parts.rows(&(4..10))), (6..10, 0..6));
-        let header = parts.header_for(&parts.header_of(&request), &(0..4), [&[], &[]], 0).unwrap();
+        let header = parts.header_for(&parts.header_of(&request), &(0..4), [&[], &[]]).unwrap();
         assert_eq!([18, 22, 26].map(|at| u16_at(&header, at)), [11, 15, 4]);
-        request[4] = 1;
-        assert!(!Parts::of(Kind::CopyArea, &request).unwrap().bottom_up, "between two drawables");
+        request[22..24].copy_from_slice(&4u16.to_ne_bytes());
+        assert!(!apart.within_one_drawable(&request).bottom_up, "to a higher place");
     }
 
     #[test]
@@ -499,8 +460,7 @@ mod tests {
         request[20..24].copy_from_slice(&[7i16.to_ne_bytes(), (-2i16).to_ne_bytes()].concat());
         request.extend([trapezoid(10, 20), trapezoid(30, 25)].concat());
         let parts = Parts::of(Kind::Trapezoids, &request).unwrap();
-        let header =
-            parts.header_for(&parts.header_of(&request), &(1..2), [&request[24..64], &request[64..]], 0).unwrap();
+        let header = parts.header_for(&parts.header_of(&request), &(1..2), [&request[24..64], &request[64..]]).unwrap();
         assert_eq!((i16_at(&header, 20), i16_at(&header, 22)), (27, 3));
     }
 }

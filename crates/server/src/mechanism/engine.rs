@@ -330,7 +330,12 @@ impl<H: Host> Engine<H> {
         let mut own_end = end;
         while let Some(FinishedRest { client, request, ns }) = self.host.take_finished() {
             let begin = Time(own_end.0.saturating_sub(ns).max(start.0));
-            let rest = Service { last_request: request, still_ready: true, ..Service::new(client, begin, own_end) };
+            let rest = Service {
+                requests: 1,
+                last_request: request,
+                still_ready: true,
+                ..Service::new(client, begin, own_end)
+            };
             self.rests.push(rest);
             own_end = begin;
         }

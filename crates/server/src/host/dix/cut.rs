@@ -13,6 +13,7 @@
 //! | `run` | the execution of parts |
 //! | `cost` | the measured cost of each kind of request |
 //! | `guard`, `requests.txt` | which requests of other clients may run while a rest is pending |
+//! | `noted` | what the server reads or draws later, because a request has asked for it |
 //! | `server` | the server's records, through the shim |
 //!
 //! What happens to a rest:
@@ -21,34 +22,44 @@
 //! |---|---|
 //! | its client is served again | goes on |
 //! | a request that touches the same things, a server grab, KillClient | is finished first |
-//! | xqos steps aside | is finished |
-//! | another client's connection ends, and with it its windows | is finished first |
-//! | its client's connection breaks, the server resets | is dropped, as requests that were not read yet are |
-//! | input, timers, the server's own drawing | stays: none of them reads or draws a client's pixels |
-//! | someone resizes the screen of a nested server | goes on, but an image that no longer fits ends with BadMatch |
+//! | the visible parts of windows change, with or without a request | is finished first |
+//! | a client's connection ends, its own or another one's | is finished first |
+//! | xqos steps aside, the server resets | is finished |
+//! | an event for its client | has the sequence number before that of the request |
+//! | input, other timers | stays: none of them reads or draws what a rest touches |
+//!
+//! Decision 028 lists what reads or draws pixels without a request. No reference to the state of this module is held
+//! during a call into the server, which may call xqos.
 
 mod begin;
 mod cost;
 mod guard;
+mod noted;
 mod run;
 mod server;
 
 use crate::host::CutTotals;
-use crate::host::dix::client::{Client, Head};
+use crate::host::dix::client::{Client, ClientPtr, Head};
 use crate::host::dix::hooks::with_engine;
 use crate::host::dix::order_of;
 use crate::host::dix::per_request::{self, ENTRIES, call, set_cuts, set_guard};
 use crate::host::dix::symbols::{RequestProc, Symbols, symbols};
 use crate::host::engine_cell::OnServerThread;
 use crate::host::kernel;
-use crate::parts::{Extensions, Kind, MAX_HEADER, Parts};
-use begin::{Plan, UNTIMED};
+use crate::parts::{Kind, MAX_HEADER, Parts};
 use cost::Costs;
 use guard::{Footprint, Guard};
+use noted::Noted;
 use run::run;
-use server::{CutServer, Image, Used};
+use server::CutServer;
+use std::cell::RefCell;
+use std::ffi::{c_int, c_void};
+use std::rc::Rc;
 use xqos_abi::trace::Entry;
 use xqos_core::{ClientId, Time};
+
+/// A request below this part of the limit is not timed. A longer one is, so that its cost becomes known.
+const UNTIMED: u64 = 4;
 
 /// When requests are cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +68,10 @@ pub struct Limit {
     pub ns: u64,
     /// For tests: each part is one figure or row, and each request is cut after each part.
     pub always: bool,
+}
+
+impl Limit {
+    const NONE: Limit = Limit { ns: 0, always: false };
 }
 
 #[derive(Debug)]
@@ -68,7 +83,6 @@ struct Cut {
     done: u32,
     head: Head,
     footprint: Footprint,
-    image: Option<ReadImage>,
     /// CopyArea: the graphics context whose exposure events are due with the last part.
     exposes: Option<u32>,
     /// The status of the request, once it is finished.
@@ -78,15 +92,6 @@ struct Cut {
     longest_ns: u64,
     /// Processor time since the request could last be handed back.
     held_ns: u64,
-}
-
-#[derive(Debug)]
-struct ReadImage {
-    drawable: Used,
-    whole: Image,
-    row_bytes: u32,
-    /// Empty if the server writes into shared memory.
-    data: Vec<u8>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -113,13 +118,22 @@ impl Outcome {
     }
 }
 
+/// The major opcodes of the extensions that matter here; 0 if the server lacks one.
+#[derive(Clone, Copy, Debug)]
+struct Majors {
+    render: u8,
+    present: u8,
+    damage: u8,
+}
+
 struct State {
     server: CutServer,
-    guard: Guard,
-    extensions: Extensions,
+    guard: Rc<Guard>,
+    majors: Majors,
     limit: Limit,
     costs: Costs,
     rests: Vec<Cut>,
+    noted: Vec<Noted>,
     totals: CutTotals,
     /// Rests that were executed in another client's slice, not yet charged.
     finished: Vec<(Client, u32, u64)>,
@@ -127,191 +141,227 @@ struct State {
     ended: Option<(Client, u64, u64)>,
     /// The client whose request was handed back last, until the slice has ended.
     returned: Option<Client>,
-    record: Option<u8>,
-    /// RECORD may have exchanged the request tables of clients.
-    may_record: bool,
-    dri3: Option<u8>,
-    /// The memory of the last image, for the next one: new memory costs as much time as reading the image. Freed when a
-    /// client leaves.
-    spare: Vec<u8>,
-    /// Clients may have made pixmaps of memory that other pixmaps share.
-    may_share: bool,
+    /// The clients for which the server calls [`leaves`].
+    queued: Vec<Client>,
     is_grabbed: bool,
 }
 
-static STATE: OnServerThread<Option<State>> = OnServerThread::new(None);
+static STATE: OnServerThread<RefCell<Option<State>>> = OnServerThread::new(RefCell::new(None));
 
-/// The reference must not be held across a call into the server.
-fn state() -> Option<&'static mut State> {
-    // SAFETY: this runs on the server's thread, and one function at a time holds the reference, as required above.
-    unsafe { (*STATE.get()).as_mut() }
+/// Runs `work` on the state, if there is one. `work` must not call into the server, which may call xqos: such a nested
+/// call would find no state.
+fn with<T>(work: impl FnOnce(&mut State) -> T) -> Option<T> {
+    // SAFETY: this runs on the server's thread.
+    let cell: &RefCell<Option<State>> = unsafe { &*STATE.get() };
+    cell.try_borrow_mut().ok()?.as_mut().map(work)
 }
 
 /// Sets when requests are cut, for this generation of the server. Does nothing if its requests cannot be cut.
 pub fn configure(symbols: &Symbols, limit: Limit) {
-    if state().is_none_or(|state| state.rests.is_empty()) {
-        let new = State::new(symbols, limit).map(|new| match state() {
-            // A change of the setting forgets neither the totals nor what was noticed.
-            Some(&mut State { totals, may_record, may_share, is_grabbed, .. }) => {
-                State { totals, may_record, may_share, is_grabbed, ..new }
-            }
-            None => new,
-        });
-        // SAFETY: as in `state`.
-        unsafe { *STATE.get() = new };
+    if with(|_| ()).is_none() {
+        let new = State::new(symbols, limit);
+        // SAFETY: as in `with`.
+        unsafe { &*STATE.get() }.replace(new);
     }
-    if let Some(state) = state() {
+    with(|state| {
         if state.limit != limit {
             (state.limit, state.costs) = (limit, Costs::new(limit.ns));
         }
-    }
+    });
     wrap(symbols);
 }
 
 /// Executes what is pending, and cuts nothing from now on.
 pub fn stop(symbols: &Symbols) {
     finish_where(ClientId(0), |_| true);
-    if let Some(state) = state() {
-        state.limit.ns = 0;
-    }
+    with(|state| (state.limit.ns, state.majors.present, state.majors.damage) = (0, 0, 0));
     wrap(symbols);
 }
 
+/// Forgets this generation of the server, all of whose clients are gone.
+pub fn forget() {
+    // SAFETY: as in `with`.
+    unsafe { &*STATE.get() }.replace(None);
+}
+
+/// Wraps the requests that may be cut, and always those that are noted.
 fn wrap(symbols: &Symbols) {
-    let mut cuts = [false; ENTRIES];
-    // A request that was cut returns through its wrapper.
-    if let Some(state) = state().filter(|state| state.limit.ns > 0 || !state.rests.is_empty()) {
-        let others = [Some(state.extensions.shm), Some(state.extensions.render), state.record, state.dri3];
-        for major in Kind::CORE.iter().map(|&(major, _)| major).chain(others.into_iter().flatten()) {
+    let cuts = with(|state| {
+        let Majors { render, present, damage } = state.majors;
+        let mut cuts = [false; ENTRIES];
+        for major in [present, damage] {
             cuts[usize::from(major)] = major != 0;
         }
-    }
-    set_cuts(symbols, cuts);
+        // A request that was cut returns through its wrapper.
+        if state.limit.ns > 0 || !state.rests.is_empty() {
+            for major in Kind::CORE.iter().map(|&(major, _)| major).chain([render]) {
+                cuts[usize::from(major)] = major != 0;
+            }
+        }
+        cuts
+    });
+    set_cuts(symbols, cuts.unwrap_or([false; ENTRIES]));
 }
 
 /// The totals; `None` if this server's requests cannot be cut.
 pub fn totals() -> Option<CutTotals> {
-    state().map(|state| state.totals)
+    with(|state| state.totals)
 }
 
 /// Returns true if any cut request has to be dispatched again.
 pub fn has_rests() -> bool {
-    state().is_some_and(|state| !state.rests.is_empty())
+    with(|state| !state.rests.is_empty()) == Some(true)
 }
 
 /// Returns true if a request of this client has been handed back since the last call.
 pub fn take_returned(client: Client) -> bool {
-    state().and_then(|state| state.returned.take()) == Some(client)
+    with(|state| state.returned.take()).flatten() == Some(client)
 }
 
 /// If a request of this client that was executed in parts has ended since the last call: its processor time, and that
 /// of its longest part.
 pub fn take_ended(client: Client) -> Option<(u64, u64)> {
-    let (of, used_ns, longest_ns) = state()?.ended.take()?;
+    let (of, used_ns, longest_ns) = with(|state| state.ended.take())??;
     (of == client).then_some((used_ns, longest_ns))
 }
 
 /// The next rest that was executed in another client's slice: its client, opcodes, and time.
 pub fn take_finished() -> Option<(Client, u32, u64)> {
-    state()?.finished.pop()
+    with(|state| state.finished.pop())?
 }
 
 pub fn grabbed(is_grabbed: bool) {
-    if let Some(state) = state() {
-        state.is_grabbed = is_grabbed;
+    with(|state| state.is_grabbed = is_grabbed);
+}
+
+/// A client's connection is closed. `frees`: its windows are about to be destroyed, and [`leaves`] was called before.
+pub fn gone(client: Client, frees: bool) {
+    finish_where(ClientId(client.index() as u16), |rest| rest.client != client);
+    if frees {
+        with(|state| {
+            state.rests.retain(|rest| rest.client != client);
+            state.finished.retain(|&(of, ..)| of != client);
+            state.queued.retain(|&of| of != client);
+        });
+        update_guard();
     }
 }
 
-/// A client's connection is closed, and its windows are about to be destroyed.
-pub fn gone(client: Client) {
-    finish_where(ClientId(client.index() as u16), |rest| rest.client != client);
-    if let Some(state) = state() {
-        state.rests.retain(|rest| rest.client != client);
-        state.finished.retain(|&(of, ..)| of != client);
-        state.spare = Vec::new();
-        update_guard();
+/// The server calls this between slices, and before it frees the requests of a client whose connection has ended.
+unsafe extern "C" fn leaves(raw: ClientPtr, _closure: *mut c_void) -> c_int {
+    // SAFETY: the server passes a client that it still has.
+    let Some(client) = (unsafe { Client::new(raw) }) else { return 1 };
+    if client.is_gone() {
+        finish_where(ClientId(client.index() as u16), |rest| rest.client == client);
     }
+    let is_needed = with(|state| {
+        let is_needed = state.rests.iter().any(|rest| rest.client == client && rest.result.is_none());
+        if !is_needed {
+            state.queued.retain(|&of| of != client);
+        }
+        is_needed
+    });
+    c_int::from(is_needed != Some(true))
+}
+
+/// The server is about to change which parts of windows are visible.
+unsafe extern "C" fn windows_change() {
+    finish_where(ClientId(0), |_| true);
 }
 
 /// Returns true if this request and no rest is pending for its client, and its sizes alone say that it is short. This
 /// is quicker than [`execute`], which finds out the same.
 pub fn is_short(client: Client, head: &Head) -> bool {
-    let Some(state) = state().filter(|state| state.rests.is_empty() && !state.limit.always) else { return false };
     let (major, minor) = (head.request as u8, (head.request >> 16) as u8);
-    let Some(kind) = Kind::of(major, minor, state.extensions).filter(|_| head.swapped == 0) else { return false };
-    // SAFETY: the request is being dispatched, and the slice is used before its procedure runs.
-    kind.work_at_most(unsafe { client.request_bytes() }).is_some_and(|work| work < state.costs.work(kind) / UNTIMED)
+    with(|state| {
+        let kind = Kind::of(major, minor, state.majors.render)?;
+        (state.rests.is_empty() && !state.limit.always && head.swapped == 0).then_some(())?;
+        // SAFETY: the request is being dispatched, and the slice is used before its procedure runs.
+        let work = kind.work_at_most(unsafe { client.request_bytes() })?;
+        (work < state.costs.work(kind) / UNTIMED).then_some(())
+    })
+    .flatten()
+    .is_some()
 }
 
 /// Executes a request of a kind that may have parts, or goes on with its rest. `may_cut`: it may be cut if it is new.
 pub fn execute(client: Client, head: &Head, procedure: RequestProc, may_cut: bool) -> Outcome {
     let whole = || Outcome::whole(call(procedure, client.raw()));
-    let Some(state) = state() else { return whole() };
-    if !state.rests.is_empty() {
-        if let Some(at) = state.rests.iter().position(|rest| rest.client == client) {
-            let rest = state.rests.swap_remove(at);
-            update_guard();
-            if rest.head.sequence.wrapping_add(1) == head.sequence && rest.head.request == head.request {
-                // The server has counted the request again. The numbers of events must not go back meanwhile, so the
-                // request kept its number.
-                state.server.set_sequence(client, rest.head.sequence);
-                return match rest.result {
-                    Some(status) => {
-                        state.ended = Some((client, rest.used_ns, rest.longest_ns));
-                        Outcome { status, end: End::HadEnded }
-                    }
-                    None => run(rest, true),
-                };
-            }
+    let of_client = |state: &mut State| {
+        let at = state.rests.iter().position(|rest| rest.client == client)?;
+        Some((state.rests.swap_remove(at), state.server))
+    };
+    if let Some((rest, server)) = with(of_client).flatten() {
+        update_guard();
+        // The server counts the request again when it dispatches it again. A finished one had its number already.
+        if let Some(status) = rest.result {
+            server.set_sequence(client, rest.head.sequence);
+            with(|state| state.ended = Some((client, rest.used_ns, rest.longest_ns)));
+            return Outcome { status, end: End::HadEnded };
         }
+        return run(rest, true);
     }
-    state.notice(head);
-    if !may_cut {
+    let Some((server, guard, majors, limit)) =
+        with(|state| (state.server, state.guard.clone(), state.majors, state.limit))
+    else {
         return whole();
-    }
-    match state.begin(client, head, procedure) {
-        Plan::Whole => whole(),
-        Plan::Timed(kind, work) => {
+    };
+    noted::note(client, head, majors);
+    let (major, minor) = (head.request as u8, (head.request >> 16) as u8);
+    let is_possible = may_cut && limit.ns > 0 && head.swapped == 0;
+    let Some(kind) = Kind::of(major, minor, majors.render).filter(|_| is_possible) else { return whole() };
+    // SAFETY: the request is being dispatched, and the slice is used before its procedure runs.
+    let request = unsafe { client.request_bytes() };
+    let Some(parts) = Parts::of(kind, request) else { return whole() };
+    if !limit.always {
+        let enough = with(|state| state.costs.work(kind)).unwrap_or(u64::MAX - 1);
+        let work = parts.work_up_to(request, enough + 1);
+        if work < enough / UNTIMED {
+            return whole();
+        }
+        if work <= enough {
             let before = kernel::thread_cpu_ns();
             let outcome = whole();
-            state_learns(kind, kernel::thread_cpu_ns() - before, work);
-            outcome
+            learn(kind, kernel::thread_cpu_ns() - before, work);
+            return outcome;
         }
-        Plan::Cut(cut) => run(*cut, true),
+    }
+    match begin::begin((server, &guard), client, head, procedure, parts) {
+        Some(cut) => run(cut, true),
+        None => whole(),
     }
 }
 
 /// Another client's request is about to run. Finishes the rests that it could tell from whole requests.
 pub fn admit(client: Client, head: &Head) {
-    let Some(state) = state().filter(|state| !state.rests.is_empty()) else { return };
+    let is_pending = |state: &mut State| (!state.rests.is_empty()).then(|| (state.server, state.guard.clone()));
+    let Some((server, guard)) = with(is_pending).flatten() else { return };
     // SAFETY: the request is being dispatched, and the slice is used before its procedure runs.
     let request = unsafe { client.request_bytes() };
-    let Some(footprint) = state.guard.footprint(&state.server, head.request, request, order_of(client)) else { return };
+    let Some(footprint) = guard.footprint(&server, head.request, request, order_of(client)) else { return };
     let by = ClientId(head.index as u16);
-    let may_share = state.may_share;
-    finish_where(by, |rest| rest.client != client && footprint.touches(&rest.footprint, may_share));
+    finish_where(by, |rest| rest.client != client && footprint.touches(&rest.footprint));
 }
 
 fn finish_where(by: ClientId, is_meant: impl Fn(&Cut) -> bool) {
-    let next = || state()?.rests.iter().position(|rest| rest.result.is_none() && is_meant(rest));
-    while let Some(at) = next() {
-        finish(at, by);
+    let next = |state: &mut State| {
+        let at = state.rests.iter().position(|rest| rest.result.is_none() && is_meant(rest))?;
+        state.totals.finished += 1;
+        Some(state.rests.swap_remove(at))
+    };
+    while let Some(rest) = with(next).flatten() {
+        finish(rest, by);
     }
     update_guard();
 }
 
-/// Executes a rest now, because of a request of client `by`. Its client's next dispatch returns the status.
-fn finish(at: usize, by: ClientId) {
-    let Some(here) = state() else { return };
-    here.totals.finished += 1;
-    let rest = here.rests.swap_remove(at);
+/// Executes a rest now, because of client `by`. The next dispatch of the rest's client returns the status.
+fn finish(rest: Cut, by: ClientId) {
     let (client, head, began) = (rest.client, rest.head, kernel::now());
     let End::InParts(used_ns) = run(rest, false).end else { return };
     let now = kernel::now();
     let ns = now.since(began);
-    if let Some(here) = state() {
-        here.finished.push((client, head.request, ns));
-    }
+    with(|state| state.finished.push((client, head.request, ns)));
     per_request::note_request(&head, now, used_ns);
     note(now, Entry::Finished { client: ClientId(head.index as u16), request: head.request, by, ns });
 }
@@ -324,47 +374,36 @@ pub fn note(at: Time, what: Entry) {
     });
 }
 
+/// Guards all requests, and watches the windows, while any rest is pending.
 fn update_guard() {
-    if let (Some(state), Ok(symbols)) = (state(), symbols()) {
-        set_guard(symbols, state.rests.iter().any(|rest| rest.result.is_none()));
+    let pending = with(|state| (state.server, state.rests.iter().any(|rest| rest.result.is_none())));
+    if let (Some((server, is_pending)), Ok(symbols)) = (pending, symbols()) {
+        set_guard(symbols, is_pending);
+        server.watch_windows(is_pending.then_some(windows_change));
     }
 }
 
-fn state_learns(kind: Kind, ns: u64, work: u64) {
-    if let Some(state) = state() {
-        state.costs.learn(kind, ns, work);
-    }
+fn learn(kind: Kind, ns: u64, work: u64) {
+    with(|state| state.costs.learn(kind, ns, work));
 }
 
 impl State {
     fn new(symbols: &Symbols, limit: Limit) -> Option<State> {
-        let opcode = |name| symbols.extension(name).and_then(|entry| u8::try_from(entry.base).ok());
+        let opcode = |name| symbols.extension(name).and_then(|entry| u8::try_from(entry.base).ok()).unwrap_or(0);
         Some(State {
             server: CutServer::find(symbols)?,
-            guard: Guard::new(symbols),
-            extensions: Extensions { shm: opcode(c"MIT-SHM").unwrap_or(0), render: opcode(c"RENDER").unwrap_or(0) },
+            guard: Rc::new(Guard::new(symbols)),
+            majors: Majors { render: opcode(c"RENDER"), present: opcode(c"Present"), damage: opcode(c"DAMAGE") },
             limit,
             costs: Costs::new(limit.ns),
             rests: Vec::new(),
+            noted: Vec::new(),
             totals: CutTotals::default(),
             finished: Vec::new(),
             ended: None,
             returned: None,
-            record: opcode(c"RECORD"),
-            may_record: false,
-            dri3: opcode(c"DRI3"),
-            spare: Vec::new(),
-            may_share: false,
+            queued: Vec::new(),
             is_grabbed: false,
         })
-    }
-
-    /// Remembers requests after which the rules for other requests are different.
-    fn notice(&mut self, head: &Head) {
-        let (major, minor) = (head.request as u8, head.request >> 16);
-        self.may_record |= self.record == Some(major) && minor != 0;
-        // MIT-SHM CreatePixmap, DRI3 PixmapFromBuffer and PixmapFromBuffers.
-        self.may_share |= self.extensions.shm == major && minor == 5;
-        self.may_share |= self.dri3 == Some(major) && matches!(minor, 2 | 7);
     }
 }

@@ -143,6 +143,7 @@ unsafe extern "C" fn close_down(_extension: *mut ExtensionEntry) {
             drop(engine);
         });
     }
+    cut::forget();
 }
 
 unsafe extern "C" fn block(_data: *mut c_void, _timeout: *mut c_void) {
@@ -161,8 +162,9 @@ unsafe extern "C" fn wakeup(_data: *mut c_void, _result: c_int) {
 unsafe extern "C" fn client_state(_list: *mut *mut c_void, _data: *mut c_void, info: *mut c_void) {
     // SAFETY: `info` is the argument of this callback.
     if let Some(client) = unsafe { client::of_state_info(info) } {
-        if matches!(client.state(), State::Retained | State::Gone) {
-            cut::gone(client);
+        let state = client.state();
+        if matches!(state, State::Retained | State::Gone) {
+            cut::gone(client, state == State::Gone);
         }
         with_engine(|engine| engine.client_state(client));
     }

@@ -178,11 +178,13 @@ impl Symbols {
     /// Returns true if RECORD has exchanged the request table of any running client.
     pub fn is_recorded(&self) -> bool {
         let tables = [self.proc_vector, self.swapped_proc_vector].map(|table| table.cast_const().cast());
-        (0..self.max_clients()).any(|index| {
-            // SAFETY: the entries are null or live clients, and this runs on the server's thread.
-            let client = unsafe { Client::new(self.client_at(index)) };
-            client.is_some_and(|client| client.state() == State::Running && !tables.contains(&client.request_vector()))
-        })
+        let is_other = |client: Client| !tables.contains(&client.request_vector());
+        self.live_clients().any(|client| client.state() == State::Running && is_other(client))
+    }
+
+    pub fn live_clients(&self) -> impl Iterator<Item = Client> {
+        // SAFETY: the entries are null or live clients, and this runs on the server's thread.
+        (0..self.max_clients()).filter_map(|index| unsafe { Client::new(self.client_at(index)) })
     }
 
     /// The server's number for resources of this name.
@@ -297,7 +299,6 @@ impl Symbols {
 pub mod x_error {
     use super::c_int;
     pub const SUCCESS: c_int = 0;
-    pub const MATCH: c_int = 8;
     pub const IMPLEMENTATION: c_int = 17;
 }
 

@@ -46,6 +46,11 @@ impl Sheet {
         Sheet { pixmap, context }
     }
 
+    /// The same pixmap, drawn with a context of another client.
+    pub fn with_context_of(&self, other: &Sheet) -> Sheet {
+        Sheet { pixmap: self.pixmap, context: other.context }
+    }
+
     /// A request of this many parts, each of which inverts the next row.
     pub fn invert(&self, wire: &Wire, parts: usize) -> Vec<u8> {
         let request = wire.message(opcode::POLY_FILL_RECTANGLE, 0).u32(self.pixmap).u32(self.context);

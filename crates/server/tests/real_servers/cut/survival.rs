@@ -11,7 +11,6 @@ use crate::flood::Random;
 use crate::recorder::Recorder;
 use crate::survival::connect_after_reset;
 use crate::wire::{Wire, opcode};
-use std::io::Read;
 use xqos_abi::{CutReport, Order, PolicyChange, Request, ServerInfo};
 use xqos_client::Control;
 use xqos_core::PolicyKind;
@@ -22,43 +21,48 @@ fn report(control: &Control) -> CutReport {
 }
 
 #[test]
-fn clients_that_vanish_while_a_rest_is_pending_leave_nothing_behind() {
+fn the_requests_of_clients_that_vanish_are_executed_whole_or_not_at_all() {
     const TURNS: usize = 120;
-    const PARTS: usize = 4000;
+    // Odd and even numbers of requests leave different rows.
+    const PARTS: usize = 16 * 256 - 56;
     let Some((_turn, mut fixture)) = start(|_| {}) else { return };
     let control = fixture.control().unwrap();
     let mut other = fixture.native();
     let (sheet, mut random) = (Sheet::new(&mut other), Random(1));
-    let mut cuts = 0;
+    let (mut executed, mut lost) = (0, 0);
     for turn in 0..TURNS {
         let (mut owner, mut rival) = (fixture.native(), fixture.native());
-        let own = Sheet::new(&mut owner);
-        let requests = own.invert(&owner, PARTS).repeat(1 + turn % 2);
-        owner.send_raw(&requests);
+        let (count, context) = (1 + turn % 2, Sheet::new(&mut owner));
+        if turn % 3 == 0 {
+            const RETAIN_TEMPORARY: u8 = 2;
+            owner.tell(&message(opcode::SET_CLOSE_DOWN_MODE, RETAIN_TEMPORARY).finish()).unwrap();
+        }
+        owner.send_raw(&sheet.with_context_of(&context).invert(&owner, PARTS).repeat(count));
         let after = 1 + random.below(200) as u32;
-        wait_for("the request is cut", SOON, || {
-            cuts = entry(&control, owner.base).cuts;
-            cuts > after
-        });
+        wait_for("the request is cut", SOON, || entry(&control, owner.base).cuts > after);
         match turn % 4 {
             // The rest is finished, and its client ends before it is served again.
-            0 => rival.send(&own.invert(&rival, 2)),
+            0 => rival.send(&context.invert(&rival, 2)),
             1 => owner.end_stream(),
             _ => {}
         }
         drop(owner);
-        other.tell(&sheet.invert(&other, 3)).unwrap();
         drop(rival);
-        // The end of a connection makes the server finish the rests of other clients.
         wait_for("they are gone", SOON, || control.clients().unwrap().clients.len() == 2);
+        let is = rows(&other.ask(&sheet.read(&other)).unwrap());
+        // The first request had begun. The server may not have read the second one.
+        let now = (executed + 1..=executed + count).find(|&all| rows_after(&vec![PARTS; all]) == is);
+        let now = now.unwrap_or_else(|| panic!("turn {turn}: a request was executed in part"));
+        lost += executed + count - now;
+        executed = now;
     }
-    let before = report(&control);
-    assert!(before.parts < (TURNS * PARTS) as u32, "no request was left unfinished: {before:?}");
+    println!("{executed} requests were executed, {lost} were not");
+    let before = report(&control).finished;
+    assert!(before > 0);
     // A rest that is left would be finished now.
     other.set_grab(true);
     other.set_grab(false);
-    sheet.assert_inverted(&mut other, &[3; TURNS]);
-    assert_eq!(report(&control).finished, before.finished);
+    assert_eq!(report(&control).finished, before);
     fixture.assert_armed();
 }
 
@@ -312,8 +316,7 @@ fn is_aside(fixture: &Fixture) -> bool {
 
 /// Xephyr's screen is as large as its window on another server, where no request of its own clients changes the size.
 #[test]
-fn an_image_is_refused_if_the_screen_becomes_too_small_for_it_while_it_is_read() {
-    const BAD_MATCH: u8 = 8;
+fn a_rest_is_finished_before_the_size_of_the_screen_changes() {
     const QUERY_TREE: u8 = 15;
     const CONFIGURE_WINDOW: u8 = 12;
     if is_missing(Kind::Xephyr) {
@@ -330,56 +333,14 @@ fn an_image_is_refused_if_the_screen_becomes_too_small_for_it_while_it_is_read()
     assert_eq!(host.u16_in(&tree, 16), 1, "Xephyr has one window");
     let window = host.u32_in(&tree, 32);
     let mut owner = fixture.native();
-    owner.set_patience(SOON);
-    let request = message(opcode::GET_IMAGE, 2).u32(owner.root).u32(0).u16(1280).u16(1024).u32(!0).finish();
-    control.reserve(owner.base, 500, 10_000_000, true).unwrap();
-    owner.send(&request);
-    wait_for("the request is cut", SOON, || is_held_back(&control, owner.base));
-    fixture.while_stopped(|| {
-        let smaller = message(CONFIGURE_WINDOW, 0).u32(window).u16(4 | 8).u16(0).u32(64).u32(48).finish();
-        host.tell(&smaller).unwrap();
-    });
+    let sheet = Sheet::new(&mut owner);
+    begin(&control, &mut owner, &sheet);
+    let before = report(&control).finished;
+    let smaller = message(CONFIGURE_WINDOW, 0).u32(window).u16(4 | 8).u16(0).u32(64).u32(48).finish();
+    host.tell(&smaller).unwrap();
+    wait_for("the rest is finished", SOON, || report(&control).finished == before + 1);
     control.release(owner.base).unwrap();
-    assert_eq!(owner.answer().expect("an answer").map_err(|error| error.code), Err(BAD_MATCH));
-    let request = message(opcode::GET_IMAGE, 2).u32(owner.root).u32(0).u16(64).u16(48).u32(!0).finish();
-    assert_eq!(owner.ask(&request).unwrap().len(), 32 + 4 * 64 * 48);
+    owner.sync();
+    sheet.assert_inverted(&mut owner, &[LONG]);
     fixture.assert_armed();
-}
-
-#[test]
-fn an_image_for_which_there_is_no_memory_does_not_end_the_server_and_none_is_kept_for_a_client_that_has_left() {
-    const WIDTH: u16 = 4000;
-    const HEIGHT: u16 = 3000;
-    const IMAGE_KB: u64 = 4 * 4000 * 3000 / 1024;
-    let Some((_turn, mut fixture)) = start(|_| {}) else { return };
-    let (control, mut other) = (fixture.control().unwrap(), fixture.native());
-    other.sync();
-    let before = fixture.private_kb();
-    let mut owner = fixture.native();
-    let image = owner.canvas(WIDTH, HEIGHT);
-    let request = message(opcode::GET_IMAGE, 2).u32(image.pixmap).u32(0).u16(WIDTH).u16(HEIGHT).u32(!0).finish();
-    assert_eq!(owner.ask(&request).unwrap().len() as u64, 32 + 1024 * IMAGE_KB);
-    assert!(entry(&control, owner.base).cuts > 0);
-    drop(owner);
-    wait_for("its memory is free", SOON, || fixture.private_kb() < before + IMAGE_KB / 4);
-
-    let mut owner = fixture.native();
-    let image = owner.canvas(WIDTH, HEIGHT);
-    let request = message(opcode::GET_IMAGE, 2).u32(image.pixmap).u32(0).u16(WIDTH).u16(HEIGHT).u32(!0).finish();
-    let limit = fixture.limit(libc::RLIMIT_AS, address_space(&fixture) + 512 * IMAGE_KB);
-    owner.send(&request);
-    // The server may also end a client whose reply it cannot store.
-    let mut stream = owner.into_stream();
-    let read = std::io::copy(&mut (&mut stream).take(32 + 1024 * IMAGE_KB), &mut std::io::sink()).unwrap_or(0);
-    println!("{read} bytes of the reply");
-    fixture.limit(libc::RLIMIT_AS, limit);
-    other.sync();
-    fixture.assert_armed();
-}
-
-/// The size of the server's address space in bytes.
-fn address_space(fixture: &Fixture) -> u64 {
-    let text = std::fs::read_to_string(format!("/proc/{}/status", fixture.pid())).unwrap();
-    let kb = text.lines().find_map(|line| line.strip_prefix("VmSize:")?.split_whitespace().next()?.parse::<u64>().ok());
-    1024 * kb.expect("a number")
 }

@@ -2,7 +2,7 @@
 //! Which requests of other clients may run while the rest of a cut request is pending: those that neither see nor
 //! change anything that it touches. `requests.txt` says what each request touches.
 
-use super::server::{Context, CutServer, Used};
+use super::server::{CutServer, Used};
 use crate::host::dix::symbols::Symbols;
 use std::collections::HashMap;
 use std::ffi::CString;
@@ -18,14 +18,12 @@ enum Use {
     ReadAll(usize),
     Context(usize),
     ContextChange(usize),
-    Name(usize),
     NameChange(usize),
     PictureWrite(usize),
     PictureRead(usize),
     Background(usize),
     ClipMask(usize),
     PictureMask(usize),
-    SharedMemory,
 }
 
 /// What the table says of a request.
@@ -52,14 +50,12 @@ impl Rule {
                 "readall" => Use::ReadAll(at),
                 "gc" => Use::Context(at),
                 "gc-change" => Use::ContextChange(at),
-                "names" => Use::Name(at),
                 "id" => Use::NameChange(at),
                 "picture-write" => Use::PictureWrite(at),
                 "picture-read" => Use::PictureRead(at),
                 "background" => Use::Background(at),
                 "clip-mask" => Use::ClipMask(at),
                 "picture-mask" => Use::PictureMask(at),
-                "shm" => Use::SharedMemory,
                 _ => return None,
             })
         });
@@ -146,8 +142,6 @@ pub struct Footprint {
     names: Vec<u32>,
     changed_names: Vec<u32>,
     has_inferiors: bool,
-    reads_memory: bool,
-    writes_memory: bool,
     is_unknown: bool,
 }
 
@@ -157,14 +151,31 @@ struct Drawable {
     is_written: bool,
 }
 
+/// The number at this place of a request; `None` if the request is too short, and will be refused.
+pub(super) fn word_at(request: &[u8], at: usize, order: Order) -> Option<u32> {
+    let word = u32::from_ne_bytes(request.get(at..at + 4)?.try_into().ok()?);
+    Some(if order == Order::Native { word } else { word.swap_bytes() })
+}
+
 impl Footprint {
+    /// A single use of a drawable.
+    pub fn of(used: Used, is_written: bool, has_inferiors: bool) -> Footprint {
+        let mut footprint = Footprint::default();
+        footprint.add_drawable(0, Some(used), is_written, has_inferiors);
+        footprint
+    }
+
+    pub fn is_unknown(&self) -> bool {
+        self.is_unknown
+    }
+
+    /// What is read and written, and whether it is written.
+    pub fn used(&self) -> impl Iterator<Item = (&Used, bool)> {
+        self.drawables.iter().map(|one| (&one.used, one.is_written))
+    }
+
     fn add(&mut self, server: &CutServer, one: Use, request: &[u8], order: Order) {
-        let word = |at: usize| match request.get(at..at + 4) {
-            Some(&[a, b, c, d]) if order == Order::Native => u32::from_ne_bytes([a, b, c, d]),
-            Some(&[a, b, c, d]) => u32::from_ne_bytes([d, c, b, a]),
-            // The server refuses a request that is too short.
-            _ => 0,
-        };
+        let word = |at: usize| word_at(request, at, order).unwrap_or(0);
         match one {
             Use::Write(at) => self.add_drawable(word(at), server.drawable(word(at)), true, false),
             Use::Read(at) => self.add_drawable(word(at), server.drawable(word(at)), false, false),
@@ -172,29 +183,18 @@ impl Footprint {
             Use::PictureWrite(at) => self.add_drawable(word(at), server.picture(word(at)), true, false),
             // RENDER reads a window's place on the screen, with whatever other windows show there.
             Use::PictureRead(at) => self.add_drawable(word(at), server.picture(word(at)), false, true),
-            Use::Background(at) => {
-                self.add_drawable(word(at), server.drawable(word(at)), true, false);
-                self.add_drawable(0, server.background(word(at)), false, false);
-            }
+            Use::Background(at) => self.add_drawable(0, server.background(word(at)), false, false),
             Use::Context(at) => {
                 self.contexts.push(word(at));
-                if let Some(Context { pattern, has_inferiors, .. }) = server.context(word(at)) {
-                    self.has_inferiors |= has_inferiors != 0;
-                    if !pattern.is_null() {
-                        let pattern = Used { drawable: pattern, backing: pattern, ..Used::default() };
-                        self.add_drawable(0, Some(pattern), false, false);
-                    }
+                if let Some(context) = server.context(word(at)) {
+                    self.has_inferiors |= context.has_inferiors != 0;
+                    self.add_drawable(0, Some(context.pattern), false, false);
                 }
             }
             Use::ContextChange(at) => self.changed_contexts.push(word(at)),
-            Use::Name(at) => self.names.push(word(at)),
             Use::NameChange(at) => self.changed_names.push(word(at)),
             Use::ClipMask(at) => self.is_unknown |= word(at) & (1 << 19) != 0,
             Use::PictureMask(at) => self.is_unknown |= word(at) & ((1 << 1) | (1 << 6)) != 0,
-            Use::SharedMemory => {
-                let writes = self.drawables.iter().any(|one| one.used.has_inferiors != 0);
-                (self.writes_memory, self.reads_memory) = (writes, !writes);
-            }
         }
     }
 
@@ -208,23 +208,14 @@ impl Footprint {
         }
     }
 
-    /// Returns true unless this request and the rest of a cut request cannot see each other. `may_share`: different
-    /// pixmaps may have the same memory.
-    pub fn touches(&self, rest: &Footprint, may_share: bool) -> bool {
+    /// Returns true unless this request and the rest of a cut request cannot see each other.
+    pub fn touches(&self, rest: &Footprint) -> bool {
         let common = |these: &[u32], those: &[u32]| these.iter().any(|one| those.contains(one));
         self.is_unknown
             || rest.is_unknown
             || common(&self.changed_contexts, &rest.contexts)
             || common(&self.changed_names, &rest.names)
-            || self.writes_memory && (rest.reads_memory || rest.writes_memory)
-            || self.reads_memory && rest.writes_memory
-            || may_share && (self.uses_memory() && rest.uses_memory())
             || self.drawables.iter().any(|one| rest.drawables.iter().any(|other| one.touches(other)))
-    }
-
-    /// Returns true if the request uses memory that a client may have given to a pixmap.
-    fn uses_memory(&self) -> bool {
-        self.reads_memory || self.writes_memory || self.drawables.iter().any(|one| one.used.is_window == 0)
     }
 }
 
@@ -239,12 +230,8 @@ impl Drawable {
         if self.used.is_window == 0 || other.used.is_window == 0 {
             return self.used.backing == other.used.backing;
         }
-        // Without their inferiors, two windows have no pixel in common: the server clips each to its visible part. But
-        // it copies a redirected window into its parent at a time of its own choice.
-        let sees = |one: &Drawable, other: &Drawable| {
-            one.used.has_inferiors != 0 || !one.is_written && other.is_written && other.used.is_redirected != 0
-        };
-        sees(self, other) || sees(other, self)
+        // Without their inferiors, two windows have no pixel in common: the server clips each to its visible part.
+        self.used.has_inferiors != 0 || other.used.has_inferiors != 0
     }
 }
 
@@ -295,8 +282,5 @@ mod tests {
         assert!(!touch(window, pixmap) && !touch(drawable(13, false), pixmap));
         assert!(touch(window, with(sibling, |used| used.has_inferiors = 1)));
         assert!(touch(window, with(pixmap, |used| used.backing = address(1))), "the pixmap of the window");
-        let redirected = with(sibling, |used| (used.backing, used.is_redirected) = (address(2), 1));
-        assert!(!touch(redirected, window));
-        assert!(touch(redirected, read(window)), "the server copies it into its parent");
     }
 }

@@ -1,25 +1,28 @@
 // SPDX-License-Identifier: MIT
-//! The server's drawables, graphics contexts and pictures, through the shim, and reading an image in parts.
+//! The server's drawables, graphics contexts, pictures and requests, through the shim.
 
 use crate::host::dix::client::{Client, ClientPtr};
 use crate::host::dix::symbols::Symbols;
 use std::ffi::{c_int, c_void};
 
-/// `struct xqos_cut_server` of the shim. Only made if every symbol was found.
+/// `struct xqos_cut_server` of the shim. Only made if every symbol was found. It is copied, so that no reference to the
+/// state of this module is needed during a call.
 #[repr(C)]
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct CutServer {
     look_up_drawable: *const c_void,
     look_up_gc: *const c_void,
     look_up_resource: *const c_void,
-    write_to_client: *const c_void,
-    censor_image: *const c_void,
     reset_request: *const c_void,
+    queue_work: *const c_void,
+    is_asleep: *const c_void,
     server_client: *const c_void,
+    screen_info: *const c_void,
     /// The server's number for pictures among its resources; 0 if not known.
     picture_type: u32,
 }
 
+/// `struct xqos_used` of the shim.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Used {
@@ -28,39 +31,34 @@ pub struct Used {
     /// The pixmap that holds the pixels.
     pub backing: *const c_void,
     pub is_window: u8,
-    pub is_redirected: u8,
     pub has_inferiors: u8,
     /// It also uses something that is not looked up.
     pub unknown: u8,
+    /// Only requests touch its pixels.
+    pub is_private: u8,
+    /// A picture without a transformation, a convolution or an alpha map.
+    pub is_plain: u8,
 }
 
 impl Default for Used {
     fn default() -> Used {
         let none = std::ptr::null();
-        Used { drawable: none, backing: none, is_window: 0, is_redirected: 0, has_inferiors: 0, unknown: 0 }
+        Used { drawable: none, backing: none, is_window: 0, has_inferiors: 0, unknown: 0, is_private: 0, is_plain: 0 }
     }
 }
 
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Context {
-    /// The pixmap of the tile or stipple that it draws with; null if none.
-    pub pattern: *const c_void,
+    /// The pixmap of the tile or stipple that it draws with, if any.
+    pub pattern: Used,
     pub has_inferiors: u8,
     pub has_exposures: u8,
     /// Lines have the width 0 and no dashes.
     pub is_thin: u8,
 }
 
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct Image {
-    pub x: i16,
-    pub y: i16,
-    pub width: u16,
-    pub height: u16,
-    pub planes: u32,
-}
+type Work = unsafe extern "C" fn(ClientPtr, *mut c_void) -> c_int;
 
 unsafe extern "C" {
     fn xqos_use_drawable(server: *const CutServer, id: u32, used: *mut Used) -> c_int;
@@ -68,29 +66,14 @@ unsafe extern "C" {
     fn xqos_use_background(server: *const CutServer, id: u32, used: *mut Used) -> c_int;
     fn xqos_use_context(server: *const CutServer, id: u32, context: *mut Context) -> c_int;
     fn xqos_set_exposures(server: *const CutServer, id: u32, on: c_int);
-    fn xqos_is_within(drawable: *const c_void, image: *const Image) -> c_int;
-    fn xqos_row_bytes(server: *const CutServer, client: ClientPtr, drawable: *const c_void, image: *const Image)
-    -> u32;
-    fn xqos_read_rows(
-        server: *const CutServer,
-        client: ClientPtr,
-        drawable: *const c_void,
-        image: *const Image,
-        row_bytes: u32,
-        into: *mut u8,
-    );
-    fn xqos_send_image(
-        server: *const CutServer,
-        client: ClientPtr,
-        drawable: *const c_void,
-        bytes: u32,
-        data: *const u8,
-    );
+    fn xqos_is_there(drawable: *const c_void, x: c_int, y: c_int, width: c_int, height: c_int) -> c_int;
     fn xqos_client_set_request(client: ClientPtr, request: *mut u8, words: u32);
     fn xqos_client_request_words(client: ClientPtr) -> u32;
     fn xqos_client_set_sequence(client: ClientPtr, sequence: u32);
-    fn xqos_client_set_mute(client: ClientPtr, mute: c_int) -> c_int;
+    fn xqos_client_owes_text(server: *const CutServer, client: ClientPtr) -> c_int;
     fn xqos_return_request(server: *const CutServer, client: ClientPtr);
+    fn xqos_queue_work(server: *const CutServer, client: ClientPtr, work: Work) -> c_int;
+    fn xqos_watch_windows(server: *const CutServer, changes: Option<unsafe extern "C" fn()>);
 }
 
 // All calls happen on the server's thread, in a request procedure or between two slices, and the shim's functions keep
@@ -105,10 +88,11 @@ impl CutServer {
             look_up_drawable: symbol(c"dixLookupDrawable")?,
             look_up_gc: symbol(c"dixLookupGC")?,
             look_up_resource: symbol(c"dixLookupResourceByType")?,
-            write_to_client: symbol(c"WriteToClient")?,
-            censor_image: symbol(c"XaceCensorImage")?,
             reset_request: symbol(c"ResetCurrentRequest")?,
+            queue_work: symbol(c"QueueWorkProc")?,
+            is_asleep: symbol(c"ClientIsAsleep")?,
             server_client: symbols.server_client.cast_const().cast(),
+            screen_info: symbol(c"screenInfo")?,
             picture_type: symbols.resource_type(c"PICTURE").unwrap_or(0),
         };
         (no_xinerama != 0 && !server.server_client.is_null()).then_some(server)
@@ -130,7 +114,7 @@ impl CutServer {
     }
 
     pub fn context(&self, id: u32) -> Option<Context> {
-        let mut context = Context { pattern: std::ptr::null(), has_inferiors: 0, has_exposures: 0, is_thin: 0 };
+        let mut context = Context::default();
         (unsafe { xqos_use_context(self, id, &mut context) } != 0).then_some(context)
     }
 
@@ -138,25 +122,10 @@ impl CutServer {
         unsafe { xqos_set_exposures(self, id, c_int::from(on)) }
     }
 
-    pub fn is_within(&self, drawable: &Used, image: &Image) -> bool {
-        unsafe { xqos_is_within(drawable.drawable, image) != 0 }
-    }
-
-    /// The bytes of a row of the image; 0 if it cannot be read in parts.
-    pub fn row_bytes(&self, client: Client, drawable: &Used, image: &Image) -> u32 {
-        unsafe { xqos_row_bytes(self, client.raw(), drawable.drawable, image) }
-    }
-
-    /// Reads all rows of `image` into `into`, which has room for them.
-    pub fn read_rows(&self, client: Client, drawable: &Used, image: &Image, into: &mut [u8]) {
-        let row_bytes = (into.len() / usize::from(image.height.max(1))) as u32;
-        unsafe { xqos_read_rows(self, client.raw(), drawable.drawable, image, row_bytes, into.as_mut_ptr()) }
-    }
-
-    /// Sends the reply of GetImage with its data, or that of MIT-SHM GetImage.
-    pub fn send_image(&self, client: Client, drawable: &Used, bytes: u32, data: Option<&[u8]>) {
-        let data = data.map_or(std::ptr::null(), <[u8]>::as_ptr);
-        unsafe { xqos_send_image(self, client.raw(), drawable.drawable, bytes, data) }
+    /// Returns true if all of this rectangle (x, y, width, height) is there: in a pixmap, or in a window that nothing
+    /// covers.
+    pub fn is_there(&self, drawable: &Used, [x, y]: [i16; 2], [width, height]: [u16; 2]) -> bool {
+        unsafe { xqos_is_there(drawable.drawable, x.into(), y.into(), width.into(), height.into()) != 0 }
     }
 
     pub fn request_words(&self, client: Client) -> u32 {
@@ -175,16 +144,24 @@ impl CutServer {
         unsafe { xqos_client_set_sequence(client.raw(), sequence) }
     }
 
-    /// Runs `work` while the server drops what it writes to the client.
-    pub fn muted<T>(&self, client: Client, work: impl FnOnce() -> T) -> T {
-        let before = unsafe { xqos_client_set_mute(client.raw(), 1) };
-        let result = work();
-        unsafe { xqos_client_set_mute(client.raw(), before) };
-        result
+    /// Returns true if the client waits for a font, and draws text later, outside of a request.
+    pub fn owes_text(&self, client: Client) -> bool {
+        unsafe { xqos_client_owes_text(self, client.raw()) != 0 }
     }
 
     /// Hands the request back to the server, which dispatches it again when the client is served next.
     pub fn return_request(&self, client: Client) {
         unsafe { xqos_return_request(self, client.raw()) }
+    }
+
+    /// Makes the server call `work` between slices, and before it frees the requests of a client that ends, until it
+    /// returns nonzero. Returns false if there is no memory.
+    pub fn queue_work(&self, client: Client, work: Work) -> bool {
+        unsafe { xqos_queue_work(self, client.raw(), work) != 0 }
+    }
+
+    /// Sets what is called before the visible parts of windows change.
+    pub fn watch_windows(&self, changes: Option<unsafe extern "C" fn()>) {
+        unsafe { xqos_watch_windows(self, changes) }
     }
 }
