@@ -24,6 +24,8 @@ named! {
         Wakeup "wakeup",
         Block "block",
         Request "request",
+        /// An event that the server delivers, also while it executes a request.
+        Event "event",
         Watcher "watcher",
         /// A failed check instead of a panic.
         Check "check",

@@ -16,6 +16,7 @@ use crate::host::{control, startup};
 use crate::mechanism::engine::Engine;
 use crate::mechanism::fault::{self, Fault};
 use crate::mechanism::requests::{self, Format, Refused};
+use crate::mechanism::settings::FaultPlace;
 use std::ffi::{c_int, c_void};
 use std::os::fd::AsRawFd;
 use std::ptr::null_mut;
@@ -172,6 +173,7 @@ unsafe extern "C" fn client_state(_list: *mut *mut c_void, _data: *mut c_void, i
 
 unsafe extern "C" fn event(_list: *mut *mut c_void, _data: *mut c_void, info: *mut c_void) {
     with_engine(|engine| {
+        engine.fail_on_purpose(FaultPlace::Event)?;
         // SAFETY: `info` is the argument of this callback.
         let (client, is_input) = unsafe { client::of_event_info(info, engine.host.xinput_opcode()) };
         let Some(id) = client.and_then(|client| engine.host.id_of(client)) else { return Ok(()) };

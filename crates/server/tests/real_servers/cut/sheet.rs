@@ -23,12 +23,12 @@ pub fn start(change: impl FnOnce(&mut Setup)) -> Option<(RwLockReadGuard<'static
 
 /// A pixmap that begins black, and a context that inverts it.
 pub struct Sheet {
-    pixmap: u32,
+    pub pixmap: u32,
     context: u32,
 }
 
 impl Sheet {
-    const WIDTH: u16 = 100;
+    pub const WIDTH: u16 = 100;
 
     pub fn new(wire: &mut Wire) -> Sheet {
         const CLEAR: u32 = 0;

@@ -310,6 +310,38 @@ fn each_request_is_executed_once_if_a_fault_happens_while_rests_are_pending() {
     }
 }
 
+/// DAMAGE makes the server deliver an event from within the first part of a request, and CopyArea from within its last.
+#[test]
+fn a_request_is_executed_whole_if_xqos_fails_while_the_server_executes_a_part_of_it() {
+    const COPY_AREA: u8 = 62;
+    for (event, is_damage) in [(1, true), (1, false), (2, false)] {
+        let fault = format!("event:{event}");
+        let change = |setup: &mut Setup| setup.environment.push(("XQOS_TEST_FAULT".into(), (&fault).into()));
+        let Some((_turn, fixture)) = start(change) else { return };
+        let (mut owner, mut other) = (fixture.native(), fixture.native());
+        let (sheet, copied) = (Sheet::new(&mut owner), Sheet::new(&mut owner));
+        if is_damage {
+            const NON_EMPTY: u8 = 3;
+            let (damage, id) = (other.extension("DAMAGE").expect("an extension").major, other.new_id());
+            other.ask(&message(damage, 0).u32(1).u32(1).finish()).unwrap();
+            let create = message(damage, 1).u32(id).u32(sheet.pixmap).raw(&[NON_EMPTY, 0, 0, 0]);
+            other.tell(&create.finish()).unwrap();
+        }
+        let context = owner.new_id();
+        let create = message(opcode::CREATE_GC, 0).u32(context).u32(sheet.pixmap).u32(0);
+        let copy = message(COPY_AREA, 0).u32(sheet.pixmap).u32(copied.pixmap).u32(context).u32(0).u32(0);
+        let copy = copy.u16(Sheet::WIDTH).u16(256).finish();
+        let requests = [create.finish(), sheet.invert(&owner, LONG), copy.clone(), sheet.invert(&owner, 9), copy];
+        owner.send_many(&requests.concat(), 5);
+        other.send_many(&copied.read(&other).repeat(20), 20);
+        owner.sync();
+        sheet.assert_inverted(&mut owner, &[LONG, 9]);
+        copied.assert_inverted(&mut owner, &[LONG, 9]);
+        assert!((0..20).all(|_| other.reply().len() > 32));
+        assert!(is_aside(&fixture), "{fault}: {}", fixture.xqos_log());
+    }
+}
+
 fn is_aside(fixture: &Fixture) -> bool {
     fixture.xqos_log().contains("stepped aside")
 }
