@@ -6,6 +6,7 @@ mod random;
 mod sheet;
 mod survival;
 mod traced;
+mod whole;
 mod world;
 
 use crate::fixture::{Fixture, in_parallel, is_missing, setup, uses_libc_host};
