@@ -46,11 +46,11 @@ use crate::host::dix::per_request::{self, ENTRIES, call, set_cuts, set_guard};
 use crate::host::dix::symbols::{RequestProc, Symbols, symbols};
 use crate::host::engine_cell::OnServerThread;
 use crate::host::kernel;
-use crate::parts::{Kind, MAX_HEADER, Parts};
+use crate::parts::{Kind, Parts};
 use cost::Costs;
-use guard::{Footprint, Guard};
+use guard::Guard;
 use noted::Noted;
-use run::run;
+use run::{Cut, run};
 use server::CutServer;
 use std::cell::RefCell;
 use std::ffi::{c_int, c_void};
@@ -72,26 +72,6 @@ pub struct Limit {
 
 impl Limit {
     const NONE: Limit = Limit { ns: 0, always: false };
-}
-
-#[derive(Debug)]
-struct Cut {
-    client: Client,
-    procedure: RequestProc,
-    header: [u8; MAX_HEADER],
-    parts: Parts,
-    done: u32,
-    head: Head,
-    footprint: Footprint,
-    /// CopyArea: the graphics context whose exposure events are due with the last part.
-    exposes: Option<u32>,
-    /// The status of the request, once it is finished.
-    result: Option<i32>,
-    /// Processor time up to now, and of the longest part.
-    used_ns: u64,
-    longest_ns: u64,
-    /// Processor time since the request could last be handed back.
-    held_ns: u64,
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -5,8 +5,9 @@
 //! touches.
 
 use super::guard::{Footprint, Guard};
+use super::noted;
+use super::run::Cut;
 use super::server::{CutServer, Used};
-use super::{Cut, noted};
 use crate::host::dix::client::{Client, Head};
 use crate::host::dix::order_of;
 use crate::host::dix::symbols::{RequestProc, symbols};
