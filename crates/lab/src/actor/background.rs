@@ -8,7 +8,7 @@ use x11rb::connection::Connection;
 use x11rb::protocol::xproto::{ConnectionExt, CreateGCAux, CreateWindowAux, ImageFormat};
 
 /// A desktop as recorded for the documentation: 1100 x 780 pixels.
-const PICTURE: &[u8] = include_bytes!("../../../../docs/demo.png");
+const PICTURE: &[u8] = include_bytes!("background.png");
 /// Rows of a request, which stays below the 256 kB that all servers accept.
 const ROWS: usize = 50;
 

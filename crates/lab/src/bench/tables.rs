@@ -16,6 +16,7 @@ use crate::papers;
 use crate::study::{Table, Verdict};
 use anyhow::{Context, Result, anyhow, bail};
 use serde::Deserialize;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
@@ -34,6 +35,8 @@ enum Shows<'a> {
     Goals,
     /// `missed`: goals that were not met.
     Missed,
+    /// `builds`: which build and machine each experiment was measured with.
+    Builds,
     /// `verdicts of NAME`: all verdicts of an experiment, with and without goals.
     Verdicts(&'a str),
     /// `NAME.KEY`: the table of experiment `NAME` with this key.
@@ -131,11 +134,12 @@ impl Shows<'_> {
             "headlines" => Shows::Headlines,
             "goals" => Shows::Goals,
             "missed" => Shows::Missed,
+            "builds" => Shows::Builds,
             _ => match (what.strip_prefix("verdicts of "), what.split_once('.')) {
                 (Some(name), _) => Shows::Verdicts(name),
                 (None, Some((name, key))) => Shows::Table(name, key),
                 (None, None) => bail!(
-                    "there is no table '{what}': write headlines, goals, missed, 'verdicts of NAME', or 'NAME.KEY'"
+                    "there is no table '{what}': write headlines, goals, missed, builds, 'verdicts of NAME', or 'NAME.KEY'"
                 ),
             },
         })
@@ -149,6 +153,7 @@ impl Shows<'_> {
             Shows::Headlines => rows(headlines(found)?),
             Shows::Goals => rows(verdicts(found).filter(|(_, one)| one.is_met().is_some()).map(labelled)),
             Shows::Missed => rows(verdicts(found).filter(|(_, one)| one.is_met() == Some(false)).map(labelled)),
+            Shows::Builds => builds(found),
             Shows::Verdicts(name) => rows(named(found, name)?.study.verdicts.iter().map(|one| row(&one.what, one))),
             Shows::Table(name, key) => {
                 let table = table_of(found, name, key)?;
@@ -156,6 +161,24 @@ impl Shows<'_> {
             }
         })
     }
+}
+
+/// One row for each build on each machine. An experiment has its number of trials, and the part of the processors that
+/// other programs used if that makes it noisy.
+fn builds(found: &[Finding]) -> String {
+    let mut groups: BTreeMap<[&str; 3], Vec<String>> = BTreeMap::new();
+    for of in found {
+        let machine = &of.machine;
+        let noise = of.disturbance.as_ref().filter(|disturbance| disturbance.noise().is_some());
+        let others = noise.map_or(String::new(), |noise| format!(", others {:.0} %", 100.0 * noise.others));
+        let one = format!("{} ({}{others})", of.experiment, of.pairs);
+        groups.entry([&machine.module, &machine.processor, &machine.kernel]).or_default().push(one);
+    }
+    let head = ["build", "processor", "kernel", "experiments (trials)"].map(str::to_owned);
+    let line = |(of, experiments): (&[&str; 3], &Vec<String>)| {
+        of.iter().map(|&text| text.to_owned()).chain([experiments.join(", ")]).collect()
+    };
+    lines(&head, &groups.iter().map(line).collect::<Vec<Vec<String>>>())
 }
 
 fn named<'a>(found: &'a [Finding], name: &str) -> Result<&'a Finding> {
@@ -204,6 +227,7 @@ fn lines(head: &[String], rows: &[Vec<String>]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::disturbance::Disturbance;
     use crate::machine::Machine;
     use crate::study::{Goal, Study};
 
@@ -294,6 +318,17 @@ mod tests {
         assert!(goals.contains(late) && goals.contains(soon) && !goals.contains("shown"), "{goals}");
         assert!(missed.contains(late) && !missed.contains("soon"), "{missed}");
         assert!(all.contains("| soon |") && all.contains("| shown | 2 | | - | |\n"), "{all}");
+    }
+
+    #[test]
+    fn the_table_of_builds_has_the_trials_and_the_noise_of_each_experiment() {
+        let with = |experiment: &str, module: &str, others: f64| {
+            let machine = Machine { module: module.into(), processor: "P".into(), ..Machine::default() };
+            let disturbance = Some(Disturbance { others, steal: 0.0, pressure: None });
+            Finding { experiment: experiment.into(), machine, disturbance, ..finding() }
+        };
+        let made = builds(&[with("soft", "0.1", 0.0), with("idle", "0.1", 0.5), with("hard", "0.2", 0.0)]);
+        assert!(made.contains("| 0.1 | P | | soft (1), idle (1, others 50 %) |\n| 0.2 | P | | hard (1) |\n"), "{made}");
     }
 
     #[test]
