@@ -48,6 +48,18 @@ const IPV4: u16 = 0x0800;
 const IPV6: u16 = 0x86dd;
 /// EtherTypes of 802.1Q and 802.1ad tags, and an older one for the outer of two tags.
 const VLAN: [u16; 3] = [0x8100, 0x88a8, 0x9100];
+/// A session of PPP over Ethernet.
+const PPPOE: u16 = 0x8864;
+const MPLS_UNICAST: u16 = 0x8847;
+const MPLS_MULTICAST: u16 = 0x8848;
+/// A smaller number in the place of an EtherType is the length of an 802.3 frame, or a kind of frame without EtherType.
+const FIRST_ETHER_TYPE: u16 = 1536;
+/// LLC header of a frame whose EtherType follows (SNAP).
+const SNAP: [u8; 6] = [0xaa, 0xaa, 3, 0, 0, 0];
+const PPP: Link = Link(9);
+const PPP_HDLC: Link = Link(50);
+const PPP_ETHER: Link = Link(51);
+const PPPOE_HEADER: usize = 6;
 const MAX_WINDOW_SCALE: u8 = 14;
 
 pub fn parse<'a>(record: &Record<'a>) -> Frame<'a> {
@@ -56,10 +68,12 @@ pub fn parse<'a>(record: &Record<'a>) -> Frame<'a> {
         Link::RAW | Link::IPV4 | Link::IPV6 | Link(12 | 14) => Some(0),
         // Loopback packets of the BSDs start with the address family.
         Link::NULL | Link::LOOP => Some(4),
-        Link::ETHERNET => ethernet(record.bytes),
+        Link::ETHERNET => ip_after(record.bytes, 12, 14),
         // Linux cooked capture, as written for the interface `any`.
-        Link::LINUX_SLL => ip_behind(record.bytes, 14, 16),
-        Link::LINUX_SLL2 => ip_behind(record.bytes, 0, 20),
+        Link::LINUX_SLL => ip_after(record.bytes, 14, 16),
+        Link::LINUX_SLL2 => ip_after(record.bytes, 0, 20),
+        PPP | PPP_HDLC => ip_after_ppp(record.bytes, 0),
+        PPP_ETHER => ip_after_ppp(record.bytes, PPPOE_HEADER),
         _ => return Frame::UnknownLink,
     };
     let Some(header) = header else { return Frame::Other };
@@ -71,17 +85,37 @@ pub fn parse<'a>(record: &Record<'a>) -> Frame<'a> {
     internet(packet, wire_bytes)
 }
 
-/// Length of the Ethernet header, including VLAN tags, if IP follows.
-fn ethernet(bytes: &[u8]) -> Option<usize> {
-    let mut at = 12;
-    while VLAN.contains(&big_endian(bytes, at)?) {
-        at += 4;
+/// Start of the IP packet, after VLAN tags and other headers. The EtherType is at `type_at`, what it describes at `at`.
+fn ip_after(bytes: &[u8], type_at: usize, mut at: usize) -> Option<usize> {
+    let mut ether_type = big_endian(bytes, type_at)?;
+    loop {
+        (ether_type, at) = match ether_type {
+            IPV4 | IPV6 => return Some(at),
+            PPPOE => return ip_after_ppp(bytes, at + PPPOE_HEADER),
+            MPLS_UNICAST | MPLS_MULTICAST => return ip_after_labels(bytes, at),
+            tag if VLAN.contains(&tag) => (big_endian(bytes, at + 2)?, at + 4),
+            ..FIRST_ETHER_TYPE if bytes.get(at..)?.starts_with(&SNAP) => (big_endian(bytes, at + 6)?, at + 8),
+            _ => return None,
+        }
     }
-    ip_behind(bytes, at, at + 2)
 }
 
-fn ip_behind(bytes: &[u8], protocol_at: usize, header: usize) -> Option<usize> {
-    matches!(big_endian(bytes, protocol_at)?, IPV4 | IPV6).then_some(header)
+/// Both the address and the first byte of the protocol may be left out.
+fn ip_after_ppp(bytes: &[u8], at: usize) -> Option<usize> {
+    let at = if bytes.get(at..)?.starts_with(&[0xff, 3]) { at + 2 } else { at };
+    let first = *bytes.get(at)?;
+    let (protocol, at) = if first & 1 == 1 { (first.into(), at + 1) } else { (big_endian(bytes, at)?, at + 2) };
+    match protocol {
+        0x0021 | 0x0057 => Some(at),
+        0x0281 | 0x0283 => ip_after_labels(bytes, at),
+        _ => None,
+    }
+}
+
+/// A bit marks the last label. What follows has no type; [`parse`] checks that it is IP.
+fn ip_after_labels(bytes: &[u8], at: usize) -> Option<usize> {
+    let labels = bytes.get(at..)?.chunks_exact(4);
+    labels.map(|label| label[2] & 1 == 1).position(|is_last| is_last).map(|last| at + 4 * (last + 1))
 }
 
 fn big_endian(bytes: &[u8], at: usize) -> Option<u16> {

@@ -54,6 +54,54 @@ fn every_link_type_and_both_ip_versions_are_decoded() {
 }
 
 #[test]
+fn ip_is_found_after_tags_labels_and_other_headers() {
+    let vlan = [0x81, 0, 0, 100];
+    let pppoe = [0x88, 0x64, 0x11, 0, 0, 1, 0, 42];
+    let labels = [0x88, 0x47, 0, 6, 0x40, 64, 0, 6, 0x41, 64];
+    let snap = [0, 60, 0xaa, 0xaa, 3, 0, 0, 0];
+    let ends = [("10.0.0.1:40000", "10.0.0.2:6000", [8, 0], 0x21), ("[::1]:40000", "[::2]:6000", [0x86, 0xdd], 0x57)];
+    for (client, server, ip, ppp) in ends {
+        let cases: [(Link, &[&[u8]]); 15] = [
+            (Link::LINUX_SLL, &[&[0; 14], &vlan, &ip]),
+            (Link::LINUX_SLL, &[&[0; 14], &vlan, &vlan, &ip]),
+            (Link::LINUX_SLL, &[&[0; 14], &pppoe, &[0, ppp]]),
+            (Link::LINUX_SLL, &[&[0; 14], &labels]),
+            // Type 4: an 802.2 header follows.
+            (Link::LINUX_SLL, &[&[0; 14], &[0, 4], &snap[2..], &ip]),
+            (Link::LINUX_SLL2, &[&vlan[..2], &[0; 18], &vlan[2..], &ip]),
+            (Link::ETHERNET, &[&[0; 12], &pppoe, &[0, ppp]]),
+            (Link::ETHERNET, &[&[0; 12], &vlan, &pppoe, &[ppp]]),
+            (Link::ETHERNET, &[&[0; 12], &labels]),
+            (Link::ETHERNET, &[&[0; 12], &snap, &ip]),
+            (Link::ETHERNET, &[&[0; 12], &vlan, &snap, &vlan, &ip]),
+            (Link(9), &[&[0, ppp]]),
+            (Link(9), &[&[0xff, 3, 0, ppp]]),
+            (Link(50), &[&[0xff, 3, 0x02, 0x81], &labels[2..]]),
+            (Link(51), &[&pppoe[2..], &[0, ppp]]),
+        ];
+        for (link, header) in cases {
+            let mut talk = Talk { link: Link::RAW, ..Talk::between(client, server) };
+            talk.open_x(L);
+            round_trips(&mut talk, 1..=3);
+            let header = header.concat();
+            for packet in &mut talk.packets {
+                packet.bytes.splice(..0, header.iter().copied());
+                (packet.link, packet.length) = (link, packet.bytes.len() as u32);
+            }
+            let (seen, counts) = observe(&talk.packets);
+            assert_eq!(seen.lines(), focus(1..=3), "over {link:?} after {header:x?}");
+            // Without the IP packet, each header is refused.
+            for length in 0..=header.len() {
+                let cut = talk.packets[0].clone().cut(length);
+                let (_, counts) = observe(&[cut]);
+                assert_eq!(counts.other_packets + counts.broken_packets, 1, "{length} bytes of {header:x?}");
+            }
+            assert_eq!((counts.broken_packets, counts.other_packets), (0, 0));
+        }
+    }
+}
+
+#[test]
 fn packets_other_than_tcp_are_counted() {
     let mut talk = three_round_trips();
     let mut fragment = talk.packets[4].clone();
