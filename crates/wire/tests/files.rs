@@ -151,6 +151,48 @@ fn pcapng_is_read_with_all_its_interfaces_and_sections() {
     assert!(note.is_some_and(|note| note.contains("went back 2 times")), "each interface has its own clock here");
 }
 
+#[test]
+fn obsolete_packet_blocks_are_read() {
+    let obsolete = |order: Order, interface: u16, ticks: u64, bytes: &[u8]| {
+        let mut body = [order.two(interface), order.two(9)].concat();
+        body.extend(four(order, &[(ticks >> 32) as u32, ticks as u32, bytes.len() as u32, 1000]));
+        body.extend(bytes);
+        body.resize(body.len().next_multiple_of(4), 0);
+        block(order, 2, &body)
+    };
+    for order in [Order::Little, Order::Big] {
+        let mut file = [section(order), interface(order, 1, None), interface(order, 276, Some(9))].concat();
+        file.extend(obsolete(order, 0, AT_NS / 1000, b"abcde"));
+        file.extend(obsolete(order, 1, AT_NS, b"f"));
+        file.extend(packet(order, 1, AT_NS + 1, b"gh"));
+        let (packets, note) = read(file);
+        let seen: Vec<_> = packets.iter().map(|it| (it.at_ns, it.link, it.length, it.bytes.as_slice())).collect();
+        let expected = [
+            (AT_NS - 789, Link::ETHERNET, 1000, &b"abcde"[..]),
+            (AT_NS, Link::LINUX_SLL2, 1000, b"f"),
+            (AT_NS + 1, Link::LINUX_SLL2, 1000, b"gh"),
+        ];
+        assert_eq!((seen.as_slice(), note), (&expected[..], None), "{order:?}");
+    }
+}
+
+#[test]
+fn packets_without_an_interface_or_in_a_damaged_block_are_counted() {
+    for order in [Order::Little, Order::Big] {
+        let simple = block(order, 3, &four(order, &[0]));
+        let mut file = [section(order), simple, interface(order, 1, None)].concat();
+        file.extend(packet(order, 1, 1, b"of no interface"));
+        file.extend(block(order, 2, &[order.two(1), [0; 2]].concat().repeat(5)));
+        file.extend(block(order, 2, &[0; 16]));
+        // Not a packet.
+        file.extend(block(order, 0x0bad, &[0; 20]));
+        file.extend(packet(order, 0, AT_NS / 1000, b"abc"));
+        let (packets, note) = read(file);
+        assert_eq!(packets.len(), 1);
+        assert!(note.is_some_and(|note| note.starts_with("4 packets were left out: ")), "{order:?}");
+    }
+}
+
 fn written() -> (Vec<u8>, Vec<Captured>) {
     let mut talk = Talk::new();
     talk.open_x(Order::Little).client(&request(Order::Little, 43, 0, 1));

@@ -7,7 +7,7 @@
 use super::times::{Times, is_nanoseconds};
 use super::write::{CHECKPOINT, PROGRAM};
 use super::{KeptRecord, Link, Record};
-use pcap_parser::pcapng::{Block, OptionCode, PcapNGOption};
+use pcap_parser::pcapng::{Block, OptionCode, PcapNGOption, UnknownBlock};
 use pcap_parser::traits::PcapReaderIterator;
 use pcap_parser::{IDB_MAGIC, PcapBlockOwned, PcapError, create_reader};
 use std::fmt;
@@ -23,6 +23,8 @@ const MAX_BLOCK_BYTES: usize = 16 << 20;
 const BEGINNING_BYTES: u64 = 4096;
 /// Maximum number of interfaces. Only a hostile file has more.
 const MAX_INTERFACES: usize = 65_536;
+/// Type of the Packet Block, which the library does not decode. The Enhanced Packet Block has replaced it.
+const OBSOLETE_PACKET: u32 = 2;
 
 /// Maximum length of a program name. Only a hostile file has longer ones.
 const MAX_NAME_LETTERS: usize = 64;
@@ -35,6 +37,9 @@ pub enum CaptureError {
     #[error("this is neither a pcap nor a pcapng file")]
     NotACapture,
 }
+
+/// Decode numbers of two and four bytes.
+type Order = (fn([u8; 2]) -> u16, fn([u8; 4]) -> u32);
 
 #[derive(Clone, Copy, Debug)]
 struct Interface {
@@ -53,6 +58,15 @@ impl Interface {
         };
         ns.wrapping_add_signed(self.offset_s.wrapping_mul(SECOND as i64))
     }
+
+    /// The time of a pcapng packet. Also detects a wrong unit.
+    fn time(&mut self, high: u32, low: u32, times: &mut Times) -> u64 {
+        let ticks = (u64::from(high) << 32) | u64::from(low);
+        if is_nanoseconds(ticks, self.resolution) {
+            (self.resolution, times.are_nanoseconds) = (1_000_000_000, true);
+        }
+        self.at_ns(ticks)
+    }
 }
 
 pub struct Reader {
@@ -62,6 +76,7 @@ pub struct Reader {
     current: KeptRecord,
     times: Times,
     packets: u64,
+    left_out: u64,
     note: Option<String>,
     is_over: bool,
 }
@@ -90,6 +105,7 @@ impl Reader {
             current: KeptRecord::default(),
             times,
             packets: 0,
+            left_out: 0,
             note: None,
             is_over: false,
         })
@@ -102,6 +118,7 @@ impl Reader {
             let (block_bytes, is_packet) = match self.source.next() {
                 Ok((block_bytes, block)) => {
                     let packet = take_block(&block, &mut self.interfaces, &mut self.times);
+                    self.left_out += u64::from(packet.is_none() && has_packet(&block));
                     if let Some((record, has_time)) = &packet {
                         self.times.take(record.at_ns, *has_time);
                         self.current.set(record);
@@ -124,9 +141,11 @@ impl Reader {
         None
     }
 
-    /// Messages about wrong timestamps and a truncated or damaged file.
+    /// Messages about wrong timestamps, omitted packets, and a truncated or damaged file.
     pub fn notes(&self) -> Vec<String> {
-        self.times.notes().into_iter().chain(self.note.clone()).collect()
+        let why = "packets were left out: the file does not describe their interface, or their block is damaged";
+        let left_out = (self.left_out > 0).then(|| format!("{} {why}", self.left_out));
+        self.times.notes().into_iter().chain(left_out).chain(self.note.clone()).collect()
     }
 
     fn handle(&mut self, problem: ReadProblem) {
@@ -180,6 +199,25 @@ fn problem(error: &PcapError<&[u8]>) -> ReadProblem {
 fn resolution(option: u8) -> u64 {
     let (base, power) = if option & 0x80 == 0 { (10_u64, option) } else { (2, option & 0x7f) };
     base.checked_pow(power.into()).unwrap_or(1_000_000)
+}
+
+/// The byte order of a Packet Block, or `None` for other blocks.
+fn obsolete_order(block: &UnknownBlock<'_>) -> Option<Order> {
+    // The library always reads the type as little-endian.
+    match block.block_type {
+        OBSOLETE_PACKET => Some((u16::from_le_bytes, u32::from_le_bytes)),
+        kind if kind.swap_bytes() == OBSOLETE_PACKET => Some((u16::from_be_bytes, u32::from_be_bytes)),
+        _ => None,
+    }
+}
+
+fn has_packet(block: &PcapBlockOwned<'_>) -> bool {
+    match block {
+        PcapBlockOwned::LegacyHeader(_) => false,
+        PcapBlockOwned::Legacy(_) => true,
+        PcapBlockOwned::NG(Block::Unknown(block)) => obsolete_order(block).is_some(),
+        PcapBlockOwned::NG(block) => block.is_data_block(),
+    }
 }
 
 /// The packet in a block, and whether it has a time. `None` for blocks that only describe later packets.
@@ -239,12 +277,8 @@ fn take_pcapng_block<'b>(
         }
         Block::EnhancedPacket(packet) => {
             let interface = interfaces.get_mut(packet.if_id as usize)?;
-            let ticks = (u64::from(packet.ts_high) << 32) | u64::from(packet.ts_low);
-            if is_nanoseconds(ticks, interface.resolution) {
-                (interface.resolution, times.are_nanoseconds) = (1_000_000_000, true);
-            }
-            let bytes = cut(packet.data, packet.caplen);
-            let record = Record::new(interface.at_ns(ticks), interface.link, packet.origlen, bytes);
+            let at_ns = interface.time(packet.ts_high, packet.ts_low, times);
+            let record = Record::new(at_ns, interface.link, packet.origlen, cut(packet.data, packet.caplen));
             let [program, checkpoint] = [PROGRAM, CHECKPOINT].map(|prefix| comment(&packet.options, prefix));
             return Some((Record { program, checkpoint, ..record }, true));
         }
@@ -252,6 +286,15 @@ fn take_pcapng_block<'b>(
         Block::SimplePacket(packet) => {
             let (link, length) = (interfaces.first()?.link, packet.origlen);
             return Some((Record::new(times.last_ns(), link, length, cut(packet.data, length)), false));
+        }
+        Block::Unknown(block) => {
+            let (two, four) = obsolete_order(block)?;
+            // Interface and number of dropped packets, time, captured and original length, packet.
+            let (fields, data) = block.data.split_first_chunk::<20>()?;
+            let word = |at: usize| four([fields[at], fields[at + 1], fields[at + 2], fields[at + 3]]);
+            let interface = interfaces.get_mut(usize::from(two([fields[0], fields[1]])))?;
+            let at_ns = interface.time(word(4), word(8), times);
+            return Some((Record::new(at_ns, interface.link, word(16), cut(data, word(12))), true));
         }
         _ => {}
     }
