@@ -289,7 +289,12 @@ pub fn read(file: &Path, ports: &[u16], observers: Vec<&mut dyn Observer>) -> Re
     let (counts, notes) = session::read(file, session).with_context(|| format!("cannot read the capture {name}"))?;
     missing(&counts).into_iter().chain(notes).for_each(|text| output::note(&format!("{name}: {text}")));
     if counts.connections == 0 {
-        bail!("{name} has no X connection ({} packets): give the port of the X server with --port", counts.packets);
+        let not_read = counts.other_packets + counts.fragments + counts.broken_packets + counts.unknown_links;
+        let advice = match counts.packets - not_read {
+            0 => "capture TCP between the program and the X server, or the program with xqos cap -- PROGRAM",
+            _ => "give the port of the X server with --port",
+        };
+        bail!("{name} has no X connection ({} packets): {advice}", counts.packets);
     }
     Ok(counts)
 }
@@ -308,6 +313,7 @@ fn missing(counts: &Contents) -> Vec<String> {
         line(counts.skipped_bytes, "bytes could not be understood"),
         line(counts.not_followed_packets, "packets were left out: they belong to too many simultaneous connections"),
         line(counts.copies, "packets were captured twice, as on a bridge and its port; each is counted once"),
+        line(counts.other_packets, "packets were left out: they are not TCP over IP"),
         line(counts.unknown_links, "packets were left out: their link type is unknown"),
         line(counts.broken_packets, "packets are damaged or cut inside their headers: capture more bytes per packet"),
     ];

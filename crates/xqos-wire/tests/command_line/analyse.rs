@@ -3,7 +3,7 @@
 
 use crate::fixture::{Folder, ended, xqos};
 use serde_json::Value;
-use std::fs::File;
+use std::fs::{self, File};
 use std::path::Path;
 
 /// Unpacks the capture of a start of speedcrunch.
@@ -101,6 +101,23 @@ fn nanoseconds_in_a_file_of_microseconds_are_detected_and_reported() {
     let (err, _, connection) = reported("ns-in-us.pcap", &[]);
     assert!(err.contains("counts nanoseconds"), "{err}");
     assert!((0.8..1.0).contains(&connection["seconds"].as_f64().unwrap()), "{}", connection["seconds"]);
+}
+
+#[test]
+fn packets_that_are_not_tcp_are_counted() {
+    let folder = Folder::new("other-packets");
+    let original = fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../wire/tests/reported/zero.pcap")).unwrap();
+    let file = folder.file("other.pcap");
+    let analyse = || ended(xqos().args(["analyse", "--messages", &file]));
+    // A neighbour discovery in front of the rest.
+    let arp = [&[0; 8][..], &[14, 0, 0, 0].repeat(2), &[0; 12], &[8, 6]].concat();
+    fs::write(&file, [&original[..24], &arp, &original[24..]].concat()).unwrap();
+    let told = analyse().with(0);
+    assert!(told.err.contains("1 packets were left out: they are not TCP over IP"), "{}", told.err);
+    fs::write(&file, [&original[..24], &arp.repeat(3)].concat()).unwrap();
+    let told = analyse().with(1);
+    assert!(told.err.contains("3 packets were left out"), "{}", told.err);
+    assert!(told.err.contains("has no X connection (3 packets): capture TCP"), "{}", told.err);
 }
 
 #[test]
