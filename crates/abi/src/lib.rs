@@ -10,6 +10,7 @@
 
 mod bytes;
 pub mod control;
+pub mod display;
 mod label;
 #[macro_use]
 mod wire;

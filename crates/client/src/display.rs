@@ -6,13 +6,12 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::{Duration, Instant};
 use x11rb::rust_connection::RustConnection;
+use xqos_abi::display::{local_number, plain};
 
 /// Connects to a display without using the extension.
 pub fn connect(display: Option<&str>) -> Result<(RustConnection, usize)> {
-    x11rb::connect(display).map_err(|why| match display.map(str::to_owned).or_else(|| std::env::var("DISPLAY").ok()) {
-        Some(display) => Error::Unreachable { display, why },
-        None => Error::NoDisplay,
-    })
+    let name = named(display).ok_or(Error::NoDisplay)?;
+    x11rb::connect(Some(&plain(&name))).map_err(|why| Error::Unreachable { display: name, why })
 }
 
 /// The maximum time to establish an X connection while no client holds a grab.
@@ -54,18 +53,9 @@ pub fn connect_within(
 
 /// The number of a local display; `None` stands for the display in DISPLAY.
 pub fn number_of(display: Option<&str>) -> Option<u32> {
-    let display = display.map(str::to_owned).or_else(|| std::env::var("DISPLAY").ok())?;
-    let (host, number) = display.rsplit_once(':')?;
-    if host.is_empty() || host == "unix" { number.split('.').next()?.parse().ok() } else { None }
+    local_number(&named(display)?)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_local_displays_have_a_number() {
-        assert_eq!([":7", "unix:7", ":7.1"].map(|name| number_of(Some(name))), [Some(7); 3]);
-        assert_eq!(["far:7", "localhost:10", "7", ":x"].map(|name| number_of(Some(name))), [None; 4]);
-    }
+fn named(display: Option<&str>) -> Option<String> {
+    display.map(str::to_owned).or_else(|| std::env::var("DISPLAY").ok())
 }

@@ -4,6 +4,7 @@
 use crate::displays::{Displays, sockets_of};
 use crate::error::{Result, bail, refused};
 use crate::rules::process::exe;
+use xqos_abi::display::local_number;
 use xqos_sys as sys;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,13 +26,12 @@ impl Target {
         if word.is_empty() {
             return the_only_one();
         }
+        if let Some(number) = local_number(word) {
+            let found = servers().into_iter().find(|server| server.display == Some(number));
+            return found.ok_or_else(|| refused!("no process of this machine serves the display :{number}"));
+        }
         match word.rsplit_once(':') {
-            Some(("" | "unix", number)) => {
-                let number = number.split('.').next().unwrap_or_default();
-                let number = number.parse().map_err(|_| refused!("{word} is not a display: write it as :7"))?;
-                let found = servers().into_iter().find(|server| server.display == Some(number));
-                found.ok_or_else(|| refused!("no process of this machine serves the display :{number}"))
-            }
+            Some(("" | "unix", _)) => bail!("{word} is not a display: write it as :7"),
             Some(_) => bail!("{word} is on another machine: only a local server can be watched"),
             None => {
                 let pid: i32 =

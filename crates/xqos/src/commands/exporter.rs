@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
+use xqos_abi::display::local_number;
 use xqos_agent::exporter::{Exporter, Format, Options};
 use xqos_agent::http::{self, Answer};
 use xqos_cli::output;
@@ -66,8 +67,7 @@ fn patience(text: &str) -> Result<Micros, String> {
 }
 
 fn number(text: &str) -> Result<u32, String> {
-    let number = text.strip_prefix(':').and_then(|number| number.parse().ok());
-    number.ok_or_else(|| format!("{text} is not a display of this machine: write it like :7"))
+    local_number(text).ok_or_else(|| format!("{text} is not a display of this machine: write it like :7"))
 }
 
 impl Arguments {

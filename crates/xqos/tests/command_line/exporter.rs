@@ -355,6 +355,7 @@ fn failures_are_reported_at_the_start() {
     told(&["--display", ":7", "exporter"]).failed_saying(&["all displays", "--only"]);
     assert!(told(&["exporter", "--wait", "1h"]).with(2).err.contains("8s"));
     assert!(told(&["exporter", "--only", "far:0"]).with(2).err.contains(":7"));
+    told(&["exporter", "--once", "--only", "unix:64999,:64998.1"]).with(0);
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     told(&["exporter", "--listen", &taken.local_addr().unwrap().to_string()]).failed_saying(&["cannot listen"]);
 }

@@ -9,6 +9,7 @@ use std::os::fd::OwnedFd;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixStream};
 use x11rb_protocol::parse_display::{ConnectAddress, ParsedDisplay, parse_display};
+use xqos_abi::display::plain;
 
 /// Wireshark treats the ports of displays up to this one as X.
 const LAST_DISPLAY: u16 = 63;
@@ -39,7 +40,7 @@ impl Upstream {
     /// A display by name (`None`: DISPLAY), which may not exist.
     pub fn named(name: Option<&str>) -> Result<Upstream, RelayError> {
         let shown = name.map_or_else(|| std::env::var("DISPLAY").unwrap_or_default(), str::to_owned);
-        match parse_display(name) {
+        match parse_display(Some(&plain(&shown))) {
             Ok(display) => Ok(Upstream { name: shown, display, host: None }),
             Err(_) if shown.is_empty() => Err(RelayError::NotSet),
             Err(_) => Err(RelayError::NoDisplay(shown)),
@@ -140,6 +141,19 @@ fn unix(stream: UnixStream) -> io::Result<(Socket, Option<IpAddr>)> {
 mod tests {
     use super::*;
     use std::os::unix::net::UnixListener;
+
+    #[test]
+    fn displays_can_have_every_name_that_libxcb_accepts() {
+        let named = |name| Upstream::named(Some(name)).unwrap();
+        for name in ["unix:7.2", "unix/:7.2", "[::1]:7.2", "::1:7.2", "tcp/localhost:7.2", ":7.2"] {
+            let upstream = named(name);
+            assert_eq!((upstream.number(), upstream.screen(), upstream.is_local()), (7, 2, true), "{name}");
+        }
+        let address = |name| format!("{:?}", named(name).display.connect_instruction().collect::<Vec<_>>());
+        assert_eq!(address("unix:7"), "[Socket(\"/tmp/.X11-unix/X7\")]");
+        assert_eq!(address("[::1]:7"), "[Hostname(\"::1\", 6007)]");
+        assert!(!named("[2001:db8::1]:7").is_local());
+    }
 
     #[test]
     fn a_display_can_be_named_by_its_sockets_path() {
