@@ -13,8 +13,10 @@ pub type Listening = Vec<(u64, u32)>;
 #[derive(Debug, Default)]
 pub struct Displays {
     pub listening: Listening,
-    /// Number of connections for each display.
+    /// Number of connections for each display, including those that the server has not accepted yet.
     connections: BTreeMap<u32, usize>,
+    /// Inodes of listening sockets of Wayland compositors.
+    wayland: HashSet<u64>,
 }
 
 impl Displays {
@@ -40,12 +42,37 @@ impl Displays {
         self.connections.contains_key(&display)
     }
 
+    /// True if a connection has no effect on the display's server. When a connection ends and there are no clients, a
+    /// server resets or exits unless it runs with -noreset, even if it has refused the connection. Systemd and Wayland
+    /// compositors start a server when there is a connection.
+    pub fn can_be_checked(&self, display: u32) -> bool {
+        let lock = fs::read_to_string(format!("/tmp/.X{display}-lock")).ok();
+        let owner = lock.and_then(|lock| lock.trim().parse().ok()).filter(|&pid| is_server(pid));
+        let listeners = owner.map_or_else(|| self.listeners(display), |pid| vec![pid]);
+        let starts_servers = |&pid: &i32| {
+            let is_starter = program(pid).is_none_or(|name| name == "systemd" || name.starts_with("xwayland"));
+            is_starter || !sockets_of(pid).is_disjoint(&self.wayland)
+        };
+        match listeners.iter().find(|&&pid| is_server(pid)) {
+            Some(&server) => stays_after_a_connection(server),
+            None => !listeners.is_empty() && !listeners.iter().any(starts_servers),
+        }
+    }
+
+    /// Processes that have the display's socket, as far as permissions allow to see that.
+    fn listeners(&self, display: u32) -> Vec<i32> {
+        let inodes: HashSet<u64> = self.inodes(display).into_iter().collect();
+        xqos_sys::pids().into_iter().filter(|&pid| !sockets_of(pid).is_disjoint(&inodes)).collect()
+    }
+
+    fn inodes(&self, display: u32) -> Vec<u64> {
+        self.listening.iter().filter(|&&(_, of)| of == display).map(|&(inode, _)| inode).collect()
+    }
+
     /// Drops a forwarder's displays: its clients belong to another display, and its capture would show our queries.
     fn keep_servers(&mut self, owner: impl Fn(u32, &[u64]) -> Option<String>) {
         for display in self.numbers() {
-            let of_display = self.listening.iter().filter(|&&(_, of)| of == display);
-            let inodes: Vec<u64> = of_display.map(|&(inode, _)| inode).collect();
-            if owner(display, &inodes).is_some_and(|program| passes_on(&program)) {
+            if owner(display, &self.inodes(display)).is_some_and(|program| passes_on(&program)) {
                 self.listening.retain(|&(_, of)| of != display);
             }
         }
@@ -54,15 +81,20 @@ impl Displays {
     /// Parses the kernel's table of Unix sockets. The server's end of a connection has the path of its listener.
     fn of(unix: &str) -> Displays {
         const ACCEPTS: &str = "00010000";
-        const CONNECTED: &str = "03";
+        const CONNECTED: [&str; 2] = ["02", "03"];
         let mut displays = Displays::default();
         for line in unix.lines() {
             let fields: Vec<&str> = line.split_whitespace().collect();
             let [_, _, _, flags, _, state, inode, path] = fields[..] else { continue };
-            let Some(display) = display_of_socket(path.strip_prefix('@').unwrap_or(path)) else { continue };
-            match (flags, inode.parse()) {
+            let inode = inode.parse();
+            let Some(display) = display_of_socket(path.strip_prefix('@').unwrap_or(path)) else {
+                let is_wayland = flags == ACCEPTS && path.contains("/wayland-");
+                displays.wayland.extend(inode.ok().filter(|_| is_wayland));
+                continue;
+            };
+            match (flags, inode) {
                 (ACCEPTS, Ok(inode)) => displays.listening.push((inode, display)),
-                _ if state == CONNECTED => *displays.connections.entry(display).or_default() += 1,
+                _ if CONNECTED.contains(&state) => *displays.connections.entry(display).or_default() += 1,
                 _ => {}
             }
         }
@@ -82,6 +114,20 @@ impl Displays {
             }
         }
     }
+}
+
+pub fn is_server_name(program: &str) -> bool {
+    program.starts_with('X') || program == "nxagent"
+}
+
+fn is_server(pid: i32) -> bool {
+    program(pid).is_some_and(|program| is_server_name(&program))
+}
+
+fn stays_after_a_connection(server: i32) -> bool {
+    let Ok(arguments) = fs::read_to_string(format!("/proc/{server}/cmdline")) else { return false };
+    let has = |option: &str| arguments.split('\0').any(|argument| argument == option);
+    has("-noreset") && !has("-terminate")
 }
 
 /// Returns true for programs that forward X connections: `near`, `cap`, and sshd.
@@ -115,12 +161,15 @@ pub fn sockets_of(pid: i32) -> HashSet<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::net::UnixListener;
 
     const UNIX: &str = "Num       RefCount Protocol Flags    Type St Inode Path\n\
         0: 00000002 00000000 00010000 0001 01 623435 @/tmp/.X11-unix/X44\n\
         0: 00000002 00000000 00010000 0001 01 623436 /tmp/.X11-unix/X44\n\
         0: 00000003 00000000 00000000 0001 03 623437 /tmp/.X11-unix/X44\n\
         0: 00000002 00000000 00010000 0001 01 623438 @/tmp/.X11-unix/X5\n\
+        0: 00000003 00000000 00000000 0001 02     0 /tmp/.X11-unix/X6\n\
+        0: 00000002 00000000 00010000 0001 01 8 /run/user/1000/wayland-0\n\
         0: 00000002 00000000 00010000 0001 01 7 /run/other\n\
         0: 00000003 00000000 00000000 0001 03 9\nnonsense\n";
 
@@ -130,6 +179,26 @@ mod tests {
         assert_eq!(displays.listening, [(623_435, 44), (623_436, 44), (623_438, 5)]);
         assert_eq!(displays.numbers(), [5, 44]);
         assert!(displays.has_clients(44) && !displays.has_clients(5));
+        assert!(displays.has_clients(6), "one is not accepted yet");
+        assert_eq!(displays.wayland, HashSet::from([8]));
+    }
+
+    #[test]
+    fn a_display_whose_server_a_connection_might_start_is_not_checked() {
+        let folder = std::env::temp_dir().join(format!("xqos-started-{}", std::process::id()));
+        fs::create_dir(&folder).unwrap();
+        let listen = |name: &str| UnixListener::bind(folder.join(name)).unwrap();
+        let (_x11, _wayland) = (listen("x11"), listen("wayland"));
+        let inode = |name: &str| {
+            let table = fs::read_to_string("/proc/net/unix").unwrap();
+            let line = table.lines().find(|line| line.ends_with(folder.join(name).to_str().unwrap())).unwrap();
+            line.split_whitespace().nth(6).unwrap().parse::<u64>().unwrap()
+        };
+        let mut displays = Displays { listening: vec![(inode("x11"), 44), (u64::MAX, 5)], ..Displays::default() };
+        assert!(displays.can_be_checked(44) && !displays.can_be_checked(5), "nobody is known to listen on the latter");
+        displays.wayland.insert(inode("wayland"));
+        assert!(!displays.can_be_checked(44), "a Wayland compositor listens");
+        fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]

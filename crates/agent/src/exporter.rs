@@ -2,8 +2,9 @@
 //! Metrics of a host's X servers, for `xqos exporter`. Servers are found by their sockets and queried only when a
 //! scrape asks for metrics.
 //!
-//! A server without clients is not queried: a server resets or exits when its last client disconnects, and the exporter
-//! would be its last client. For the same reason, no connection stays open between two scrapes.
+//! The exporter never becomes a server's only client: a server resets or exits when its last client disconnects. A
+//! server without clients is only asked whether it answers: over the control socket, or if the server has -noreset,
+//! with a connection that it refuses. For the same reason, no connection stays open between two scrapes.
 //!
 //! | file | contents |
 //! |---|---|
@@ -26,7 +27,7 @@ use crate::displays::Displays;
 use crate::rules::process::Users;
 use crate::sample::{Readings, Server};
 use account::{Account, Labels};
-use ask::{Answer, ServerProcess};
+use ask::{Answer, Found, ServerProcess, Visit};
 use attached::Watched;
 pub use format::Format;
 use std::collections::BTreeMap;
@@ -81,7 +82,7 @@ struct Display {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 enum State {
-    /// The server listens and has no clients.
+    /// The server has no clients.
     #[default]
     Idle,
     Served,
@@ -142,21 +143,24 @@ impl Exporter {
         }
     }
 
-    /// Queries the displays with clients; returns their number. A display with an open query is not queried again.
+    /// Queries the displays; returns their number. A display with an open query is not queried again.
     fn ask(&mut self, sockets: &Displays) -> usize {
         let mut asked = 0;
         for (&display, known) in &mut self.displays {
             if known.pending.is_some() {
                 continue;
             }
-            if !sockets.has_clients(display) {
-                known.set_state(display, State::Idle);
+            let visit = match sockets.has_clients(display) {
+                true => Visit::Query,
+                false if sockets.can_be_checked(display) => Visit::Check,
+                false => Visit::ControlSocket,
+            };
+            if visit != Visit::Query {
                 known.clear_clients();
-                continue;
             }
             known.pending = Some(self.rounds);
             asked += 1;
-            if !ask::ask(display, self.rounds, self.options.patience, self.answers.0.clone()) {
+            if !ask::ask(display, visit, self.rounds, self.options.patience, self.answers.0.clone()) {
                 known.pending = None;
                 asked -= 1;
                 known.set_state(display, State::Failed("no further thread can be started".to_owned()));
@@ -192,12 +196,13 @@ impl Exporter {
         if answer.server.is_some() {
             known.process = answer.server;
         }
-        let state = match answer.readings {
-            Ok(Some(readings)) => {
-                known.account_for(readings, &self.users, self.options.max_labels);
+        let state = match answer.found {
+            Ok(Found::Served(readings)) => {
+                known.account_for(*readings, &self.users, self.options.max_labels);
                 State::Served
             }
-            Ok(None) => State::Stock,
+            Ok(Found::Stock) => State::Stock,
+            Ok(Found::Idle) => State::Idle,
             Err(why) => State::Failed(in_one_line(&why.to_string())),
         };
         known.set_state(answer.display, state);

@@ -149,6 +149,16 @@ impl Socket {
         Ok(at_control.map(|socket| Socket { _client: Some(self.stream), ..socket }))
     }
 
+    /// Finds out whether the server of the display's own socket answers, without becoming a client: it refuses version
+    /// 0 of the X protocol.
+    pub fn check(&self) -> Result<()> {
+        let setup = [b'l', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        let answered =
+            self.write(&setup).and_then(|()| self.receive(&mut self.state(), RecvFlags::empty()).map_err(broken));
+        // A server that closes the connection has answered too.
+        if matches!(answered, Err(Error::Late)) { Err(Error::Late) } else { Ok(()) }
+    }
+
     pub fn peer(&self) -> Option<Peer> {
         peer(&self.stream)
     }
@@ -392,6 +402,18 @@ mod tests {
             let (socket, _other) = socket(&said, Duration::from_millis(50));
             assert!(matches!(socket.answer(), Err(Error::Late)));
         }
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri's socket pairs support neither send nor timeouts")]
+    fn a_refusal_and_a_closed_connection_show_that_a_server_answers() {
+        let (silent, _other) = socket(&[], Duration::from_millis(50));
+        assert!(matches!(silent.check(), Err(Error::Late)));
+        let (refused, _other) = socket(&[0; 8], PATIENCE);
+        assert!(refused.check().is_ok());
+        let (closed, other) = socket(&[], PATIENCE);
+        drop(other);
+        assert!(closed.check().is_ok());
     }
 
     #[test]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Finds the process that serves a display: the one that listens on its socket.
 
-use crate::displays::{Displays, sockets_of};
+use crate::displays::{Displays, is_server_name, sockets_of};
 use crate::error::{Result, bail, refused};
 use crate::rules::process::exe;
 use xqos_abi::display::local_number;
@@ -65,17 +65,13 @@ fn servers() -> Vec<Target> {
         for &(_, display) in sockets.iter().filter(|(inode, _)| own.contains(inode)) {
             let server = Target { pid, program: program(pid), display: Some(display) };
             match found.iter_mut().find(|other| other.display == server.display) {
-                Some(other) if is_server(&server.program) && !is_server(&other.program) => *other = server,
+                Some(other) if is_server_name(&server.program) && !is_server_name(&other.program) => *other = server,
                 Some(_) => {}
                 None => found.push(server),
             }
         }
     }
     found
-}
-
-fn is_server(program: &str) -> bool {
-    program.starts_with('X') || program == "nxagent"
 }
 
 fn program(pid: i32) -> String {

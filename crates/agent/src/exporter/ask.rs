@@ -19,8 +19,16 @@ pub struct Answer {
     pub took: Duration,
     /// The process that listens on the display, if any.
     pub server: Option<ServerProcess>,
-    /// `Ok(None)`: an X server without xqos.
-    pub readings: Result<Option<Readings>, Error>,
+    pub found: Result<Found, Error>,
+}
+
+#[derive(Debug)]
+pub enum Found {
+    /// The server has no clients, and answers if it was asked.
+    Idle,
+    /// The server runs without xqos.
+    Stock,
+    Served(Box<Readings>),
 }
 
 #[derive(Clone, Debug)]
@@ -30,20 +38,34 @@ pub struct ServerProcess {
     pub program: String,
 }
 
+/// How to ask a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Visit {
+    Query,
+    /// Without clients: only find out whether it answers.
+    Check,
+    /// The same, but only over the control socket, because a connection might start, reset or end the server.
+    ControlSocket,
+}
+
 /// Sends the answer over the channel. Returns false if no thread could be started.
-pub fn ask(display: u32, number: u64, patience: Duration, answers: Sender<Answer>) -> bool {
+pub fn ask(display: u32, visit: Visit, number: u64, patience: Duration, answers: Sender<Answer>) -> bool {
     let asking = thread::Builder::new().name(format!("display {display}")).stack_size(STACK_BYTES);
     let work = move || {
         let begin = Instant::now();
         let mut server = None;
-        let readings = visit(display, begin + patience, &mut server);
-        let _ = answers.send(Answer { display, number, took: begin.elapsed(), server, readings });
+        let until = begin + patience;
+        let found = match visit {
+            Visit::Query => query(display, until, &mut server),
+            Visit::Check | Visit::ControlSocket => check(display, until, visit),
+        };
+        let _ = answers.send(Answer { display, number, took: begin.elapsed(), server, found });
     };
     asking.spawn(work).is_ok()
 }
 
 /// Queries the server and closes the connection, which would otherwise keep a server from exiting with its last client.
-fn visit(display: u32, until: Instant, server: &mut Option<ServerProcess>) -> Result<Option<Readings>, Error> {
+fn query(display: u32, until: Instant, server: &mut Option<ServerProcess>) -> Result<Found, Error> {
     let mut note_peer = |peer: Peer| {
         *server = Some(ServerProcess { peer, program: displays::program(peer.pid).unwrap_or_default() });
         peer
@@ -59,5 +81,16 @@ fn visit(display: u32, until: Instant, server: &mut Option<ServerProcess>) -> Re
             Control::enter(socket, display, authority.unwrap_or_default())?
         }
     };
-    control.as_ref().map(Readings::of).transpose()
+    Ok(match &control {
+        Some(control) => Found::Served(Box::new(Readings::of(control)?)),
+        None => Found::Stock,
+    })
+}
+
+/// Finds out whether a server without clients answers, and does not become its client.
+fn check(display: u32, until: Instant, visit: Visit) -> Result<Found, Error> {
+    if Control::at_socket(display, Some(until))?.is_none() && visit == Visit::Check {
+        Socket::for_display(display, until)?.check()?;
+    }
+    Ok(Found::Idle)
 }

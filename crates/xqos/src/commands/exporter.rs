@@ -56,9 +56,10 @@ In prometheus.yml:
 
 As root it can query the servers of all users, with the cookie file (-auth) that
 each server names. Run by another user, it can query the servers that let this
-user in. A server without clients is not queried, because it might exit when our
-connection closes. xqos_display_up is 0 for a server that does not answer in
-time; the metrics of the other servers are still served.
+user in. A server without clients is only asked whether it answers, and not even
+that if our connection might reset, end or start it. xqos_display_up is 0 for a
+server that does not answer in time; the metrics of the other servers are still
+served.
 
 SIGTERM and ^C stop it.";
 

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
@@ -189,17 +190,54 @@ fn a_server_that_hangs_is_reported_down_and_does_not_delay_others() {
 }
 
 #[test]
+fn a_server_that_hangs_without_clients_is_reported_down() {
+    let servers = [Server::served(&[]), Server::stock()];
+    let exporter = Exporter::start(&servers.each_ref(), &[]);
+    let up = |page: &Page| servers.each_ref().map(|server| page.of("xqos_display_up", server));
+    assert_eq!(up(&exporter.page()), [Some(1.0); 2]);
+    servers.iter().for_each(|server| server.process.signal("STOP"));
+    assert_eq!(up(&exporter.page()), [Some(0.0); 2]);
+    servers.iter().for_each(|server| server.process.signal("CONT"));
+    eventually("they answer again", || (up(&exporter.page()) == [Some(1.0); 2]).then_some(()));
+}
+
+#[test]
+fn a_display_that_accepts_clients_and_never_answers_is_reported_down() {
+    // A number that no server chooses.
+    let number = 40_000 + std::process::id();
+    let path = format!("/tmp/.X11-unix/X{number}");
+    let listener = UnixListener::bind(&path).unwrap();
+    let accepting = std::thread::spawn(move || listener.incoming().take(3).collect::<Vec<_>>());
+    let once = || {
+        let command = ["exporter", "--once", "--wait", "200ms", "--only", &format!(":{number}")];
+        Page::read(&ended(xqos().args(command)).with(0).out)
+            .0
+            .get(&format!("xqos_display_up{{display=\":{number}\"}}"))
+            .copied()
+    };
+    assert_eq!(once(), Some(0.0), "without clients");
+    let _client = UnixStream::connect(&path).unwrap();
+    assert_eq!(once(), Some(0.0), "with a client");
+    fs::remove_file(&path).unwrap();
+    drop(accepting.join());
+}
+
+#[test]
 fn a_server_exits_with_its_last_client_as_without_the_exporter() {
-    let mut server = Server::served_with(&["-terminate"]);
-    for _ in 0..3 {
-        let page = once(&[&server]);
-        assert_eq!(page.of("xqos_display_up", &server), Some(1.0), "{page:?}");
+    for (mut server, clients) in [
+        (Server::served_with(&["-terminate"]), Some(1.0)),
+        (Server::stock_with(&["-nolisten", "tcp", "-terminate"]), None),
+    ] {
+        for _ in 0..3 {
+            let page = once(&[&server]);
+            assert_eq!(page.of("xqos_display_up", &server), Some(1.0), "{page:?}");
+        }
+        assert!(server.process.is_running(), "nobody was connected yet, and we have not been the first");
+        let client = connection(&server);
+        assert_eq!(once(&[&server]).of("xqos_clients", &server), clients);
+        drop(client);
+        eventually("it has ended", || (!server.process.is_running()).then_some(()));
     }
-    assert!(server.process.is_running(), "nobody was connected yet, and we have not been the first");
-    let client = connection(&server);
-    assert_eq!(once(&[&server]).of("xqos_clients", &server), Some(1.0));
-    drop(client);
-    eventually("it has ended", || (!server.process.is_running()).then_some(()));
 }
 
 #[test]
