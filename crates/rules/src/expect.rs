@@ -14,10 +14,11 @@
 //! by = "players"                   # optional: the rules that should make the settings
 //! ```
 //!
-//! A missing fact is unknown. If states are listed, all other states do not hold.
+//! A missing fact is unknown, but a control group also gives the unit. If states are listed, all other states do not
+//! hold.
 
 use crate::decide::{Chosen, RuleSet};
-use crate::facts::{ClientFacts, Key, State, States, bounded};
+use crate::facts::{ClientFacts, Key, State, States, bounded, unit_of};
 use crate::mistake::{Mistake, clean};
 use crate::read::table::{Report, Table, value_of};
 use crate::rule::{Place, Rule};
@@ -122,6 +123,7 @@ impl Report<'_> {
             let Some(value) = table.get(key.name()) else { continue };
             self.fact(key, value, &mut facts);
         }
+        facts.unit = facts.unit.or_else(|| facts.cgroup.as_deref().and_then(unit_of).map(str::to_owned));
         Some(facts)
     }
 
@@ -144,8 +146,10 @@ impl Report<'_> {
 
     fn one_text(&mut self, key: &str, value: &Spanned<DeValue<'_>>) -> Option<String> {
         let text = value.get_ref().as_str().map(|text| bounded(text).into_owned());
-        if text.is_none() {
-            self.error(value.span(), format!("{key} is a text in quotes"));
+        match Key::from_name(key) {
+            _ if text.is_none() => self.error(value.span(), format!("{key} is a text in quotes")),
+            Some(key) => self.refuse_decoded_escapes(key, value.span()),
+            None => {}
         }
         text
     }

@@ -55,7 +55,9 @@ impl Pattern {
 
 impl fmt::Display for Pattern {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "\"{}\"", self.text)
+        // As it can be written in a rule file.
+        let quote = if self.text.contains('\\') { '\'' } else { '"' };
+        write!(out, "{quote}{}{quote}", self.text)
     }
 }
 

@@ -203,9 +203,21 @@ impl<'t> Report<'t> {
             return local.map(Condition::Local);
         }
         let words = self.words(key.name(), value)?;
+        words.iter().for_each(|(at, _)| self.refuse_decoded_escapes(key, at.clone()));
         match key {
             Key::State => self.each(words, state).map(Condition::State),
             _ => self.each(words, |text| pattern(key, text)).map(|patterns| Condition::Text(key, patterns)),
+        }
+    }
+
+    /// Refuses `\x` in double quotes in the name of a unit. systemd prints such names, and TOML would decode them.
+    pub(crate) fn refuse_decoded_escapes(&mut self, key: Key, at: Range<usize>) {
+        let written = self.text().get(at.clone()).unwrap_or_default();
+        let Some(text) = written.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) else { return };
+        // A pair of backslashes is one backslash of the name.
+        if matches!(key, Key::Unit | Key::Cgroup) && text.replace("\\\\", "").contains("\\x") {
+            let text = clean(text);
+            self.error(at, format!("{key}: TOML decodes \\x in double quotes: write single quotes, as in '{text}'"));
         }
     }
 

@@ -17,7 +17,7 @@ fn differences(expectations: Expectations) -> Vec<String> {
 #[test]
 fn the_golden_table_holds() {
     let table = expect::file("golden.toml", include_str!("golden.toml")).unwrap();
-    assert_eq!(table.cases.len(), 15);
+    assert_eq!(table.cases.len(), 16);
     assert_eq!(differences(table), [""; 0]);
 }
 
@@ -66,6 +66,7 @@ fn mistakes_in_expectations_are_reported_with_lines() {
         (case("facts = { exee = \"/a\" }\nset = {}"), "t.toml:8: facts has no key 'exee': did you mean 'exe'?"),
         (case("facts = { exe = [\"/a\"] }\nset = {}"), "t.toml:8: exe is a text in quotes"),
         (case("facts = { local = 1 }\nset = {}"), "t.toml:8: local is true or false"),
+        (case("facts = { unit = \"a\\x2db\" }\nset = {}"), "t.toml:8: unit: TOML decodes \\x in double quotes"),
         (
             case("facts = { state = \"activ\" }\nset = {}"),
             "t.toml:8: there is no state 'activ': did you mean 'active'?",

@@ -98,6 +98,12 @@ fn each_mistake_has_a_line_and_a_correction() {
             "a name has no folder: write only the part after the last / or \\, or match exe",
         ),
         (rule("name = \"*/mpv\"", "weight = 2"), 4, "name: '*/mpv' never matches"),
+        (
+            rule(r#"unit = "app-a\x2db@*.service""#, "weight = 2"),
+            4,
+            r"unit: TOML decodes \x in double quotes: write single quotes, as in 'app-a\x2db@*.service'",
+        ),
+        (rule(r#"not = { cgroup = ["*", "/a\\\x2db"] }"#, "weight = 2"), 4, "cgroup: TOML decodes"),
         (rule(&format!("name = \"{}\"", "x".repeat(256)), "weight = 2"), 4, "a file's name has at most 255 bytes"),
         (rule("unit = \"*/app-x\"", "weight = 2"), 4, "a unit is one part of a control group's path"),
         (rule("local = \"yes\"", "weight = 2"), 4, "local is true or false"),
@@ -128,6 +134,16 @@ fn each_mistake_has_a_line_and_a_correction() {
             told.iter().any(|told| told.starts_with(&place) && told.contains(words)),
             "{words}:\n{text}\n{told:#?}"
         );
+    }
+}
+
+#[test]
+fn a_unit_with_an_escape_is_read_as_systemd_writes_it() {
+    let expected = r"app-a\x2db@*.service";
+    for written in [r"'app-a\x2db@*.service'", r#""app-a\\x2db@*.service""#] {
+        let file = read::file("a.toml", &rule(&format!("unit = {written}"), "weight = 2"), Scope::System).unwrap();
+        let [Condition::Text(Key::Unit, patterns)] = &file.rules[0].matcher.conditions[..] else { panic!("a unit") };
+        assert_eq!((patterns[0].as_str(), patterns[0].to_string()), (expected, format!("'{expected}'")));
     }
 }
 
