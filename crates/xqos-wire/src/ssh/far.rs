@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Commands that run on the far side, for any POSIX shell.
+//! Commands that run on the far side. They are scripts for a POSIX shell, whatever the user's login shell is.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
@@ -31,7 +31,7 @@ pub fn socket(token: &str) -> String {
 /// Creates the session's folder, and reads the socket's authority file of that length from standard input.
 pub fn prepare(token: &str, length: usize) -> String {
     let folder = folder(token);
-    in_shell(&format!(
+    in_shell(format!(
         "umask 077; mkdir {folder} && dd bs=1 count={length} of={folder}/authority 2>/dev/null && \
          cat \"${{XAUTHORITY:-$HOME/.Xauthority}}\" >> {folder}/authority 2>/dev/null; test -s {folder}/authority"
     ))
@@ -43,7 +43,6 @@ pub fn run(remote: &Remote<'_>) -> String {
     let folder = folder(token);
     let host = plain(host);
     let options = options.iter().map(|option| format!(" {option}")).collect::<Vec<_>>().concat();
-    let words = program.iter().map(|word| format!(" {}", quoted(word.as_bytes()))).collect::<Vec<_>>().concat();
     let find = if *is_copied {
         format!("near={folder}/xqos-wire")
     } else {
@@ -57,47 +56,55 @@ pub fn run(remote: &Remote<'_>) -> String {
              exit 1; fi"
         ),
     };
-    in_shell(&format!(
+    let mut script = format!(
         "{display}\n\
          {find}\n\
          if [ ! -x \"$near\" ]; then \
          echo 'xqos: xqos-wire is not installed on {host}: install it there, or add --copy to copy this one for the session' >&2; \
          exit 1; fi\n\
          echo $$ > {folder}/pid\n\
-         exec \"$near\" near --session {folder}{options} --{words}"
-    ))
+         exec \"$near\" near --session {folder}{options} --"
+    )
+    .into_bytes();
+    program.iter().for_each(|word| script.extend([b" ", &*quoted(word.as_bytes())].concat()));
+    in_shell(script)
 }
 
 /// Reads the program from standard input and installs it, if it can run on the far side.
 pub fn copy(host: &str, token: &str, machine: &str) -> String {
     let (host, folder) = (plain(host), folder(token));
-    in_shell(&format!(
+    in_shell(format!(
         "machine=$(uname -sm)\n\
          if [ \"$machine\" != {} ]; then \
          echo \"xqos: {host} is $machine, unlike this machine: install xqos-wire there\" >&2; exit 1; fi\n\
          cat > {folder}/xqos-wire && chmod 700 {folder}/xqos-wire && \
          if ! said=$({folder}/xqos-wire --version 2>&1); then \
          echo \"xqos: the copy does not run on {host}: $said\" >&2; exit 1; fi",
-        quoted(machine.as_bytes())
+        String::from_utf8_lossy(&quoted(machine.as_bytes()))
     ))
 }
 
 /// Sends a signal to the process that [`run`] has started.
 pub fn signal(token: &str, signal: i32) -> String {
-    in_shell(&format!("kill -{signal} \"$(cat {}/pid)\"", folder(token)))
+    in_shell(format!("kill -{signal} \"$(cat {}/pid)\"", folder(token)))
 }
 
 pub fn clean(token: &str) -> String {
-    in_shell(&format!("rm -rf {}", folder(token)))
+    in_shell(format!("rm -rf {}", folder(token)))
 }
 
-/// Runs a script in sh, because the user may have any login shell.
-fn in_shell(script: &str) -> String {
-    format!("exec /bin/sh -c {}", quoted(script.as_bytes()))
+/// Runs a script in sh, because the user may have any login shell. csh takes neither a newline nor `!` in quotes, and
+/// fish changes backslashes there, so all such characters are sent as octal numbers.
+fn in_shell(script: impl AsRef<[u8]>) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b" /.-_=:;,+@%&|<>()[]{}*?#~".contains(&byte);
+    let encoded = |&byte: &u8| if plain(byte) { char::from(byte).to_string() } else { format!("\\0{byte:03o}") };
+    let script: String = script.as_ref().iter().map(encoded).collect();
+    format!("exec /bin/sh -c 'eval \"$(printf %b \"{script}\")\"'")
 }
 
-fn quoted(word: &[u8]) -> String {
-    format!("'{}'", String::from_utf8_lossy(word).replace('\'', "'\\''"))
+fn quoted(word: &[u8]) -> Vec<u8> {
+    let parts: Vec<&[u8]> = word.split(|&letter| letter == b'\'').collect();
+    [b"'", &*parts.join(&b"'\\''"[..]), b"'"].concat()
 }
 
 /// Removes unsafe characters from a host name that a shell will print.
@@ -108,41 +115,50 @@ fn plain(host: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::ffi::OsStr;
+    use std::os::unix::fs::symlink;
+    use std::path::Path;
     use std::process::Command;
 
-    fn words(program: &[&str]) -> Vec<OsString> {
-        program.iter().map(OsString::from).collect()
-    }
-
-    /// Runs the far side's script here, with `echo` in place of xqos-wire.
-    fn run_here(program: &[&str]) -> String {
-        let program = words(program);
-        let token = format!("test-{}-{}", std::process::id(), program.len());
+    /// Runs the far side's script here in this login shell, with `echo` in place of xqos-wire.
+    fn run_in(login_shell: &str, program: &[&[u8]]) -> Vec<u8> {
+        let program: Vec<OsString> = program.iter().map(|word| OsStr::from_bytes(word).to_owned()).collect();
+        let token = format!("test-{}-{login_shell}", std::process::id());
         let remote = Remote {
             host: "far",
             token: &token,
-            is_copied: false,
+            is_copied: true,
             display: Some(socket(&token)),
             options: vec!["--relaxed"],
             program: &program,
         };
-        let shell = |script: &str| Command::new("sh").args(["-c", script]).output().unwrap();
+        let shell = |script: &str| Command::new(login_shell).args(["-c", script]).output().unwrap();
         shell(&prepare(&token, 0));
-        let script = run(&remote)
-            .replace("command -v xqos-wire", "command -v echo; true")
-            .replace("near=$(", "near=/bin/echo; : $(");
-        let output = shell(&script);
+        symlink("/bin/echo", format!("{}/xqos-wire", folder(&token))).unwrap();
+        let output = shell(&run(&remote));
         shell(&clean(&token));
-        String::from_utf8(output.stdout).unwrap().replace(&folder(&token), "FOLDER")
+        assert!(!Path::new(&folder(&token)).exists());
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+        let begin = format!("near --session {} --relaxed -- ", folder(&token));
+        output.stdout.strip_prefix(begin.as_bytes()).expect("the program comes last").to_vec()
     }
 
     #[test]
-    fn program_arguments_arrive_unchanged() {
-        assert_eq!(
-            run_here(&["xterm", "-e", "it's $HOME \"x\"; `ls`"]),
-            "near --session FOLDER --relaxed -- xterm -e it's $HOME \"x\"; `ls`\n"
-        );
-        assert_eq!(run_here(&["a\nb"]), "near --session FOLDER --relaxed -- a\nb\n");
+    fn program_arguments_arrive_unchanged_through_every_login_shell() {
+        for login_shell in ["sh", "bash", "tcsh"] {
+            if Command::new(login_shell).args(["-c", "exit"]).status().is_err() {
+                xqos_skip::left_out(format!("{login_shell} is not installed"));
+                continue;
+            }
+            for words in [
+                &[&b"xterm"[..], b"-e", b"it's $HOME \"x\"; `ls` | (cd \\\\a) > b & * ~ #"][..],
+                &[b"a\nb\\", b"caf\xe9 \xc3\xa9", b"hi! !! !x %s\t\x01", b"\\0101\\c"],
+            ] {
+                let expected = [words.join(&b' '), b"\n".to_vec()].concat();
+                let arrived = run_in(login_shell, words);
+                assert_eq!(arrived, expected, "{login_shell}: {}", String::from_utf8_lossy(&arrived));
+            }
+        }
     }
 
     #[test]
