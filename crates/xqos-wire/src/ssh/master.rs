@@ -115,12 +115,12 @@ impl MasterConnection<'_> {
     pub fn prepare(&self, cookie: &Cookie) -> Result<bool> {
         let entry = entry_for_path(&far::socket(&self.token), &cookie.name, &cookie.data);
         let script = far::prepare(&self.token, entry.len());
-        let mut ssh = self.far(&script).stdin(Stdio::piped()).spawn().map_err(explained)?;
+        let mut ssh = silent(self.far(&script).stdin(Stdio::piped()))?;
         if let Some(mut input) = ssh.stdin.take() {
             // If ssh fails, its status says so.
             let _ = input.write_all(&entry);
         }
-        Ok(ssh.wait().context("cannot wait for ssh")?.success())
+        succeeded(ssh)
     }
 
     pub fn copy(&self) -> Result<bool> {
@@ -128,8 +128,7 @@ impl MasterConnection<'_> {
         let machine = Command::new("uname").arg("-sm").output().context("cannot run uname")?;
         let machine = String::from_utf8_lossy(&machine.stdout).trim().to_owned();
         let script = far::copy(&self.arguments.host, &self.token, &machine);
-        let status = self.far(&script).stdin(own).status().map_err(explained)?;
-        Ok(status.success())
+        succeeded(silent(self.far(&script).stdin(own))?)
     }
 
     /// Forwards the session's socket. Returns false if sshd refuses to.
@@ -204,6 +203,22 @@ fn quietly(command: &mut Command) -> bool {
     }
     let _ = child.kill().and_then(|()| child.wait());
     false
+}
+
+/// Starts a command of the session itself. The start-up files of the login shell may print text, which the program's
+/// own start prints again.
+fn silent(command: &mut Command) -> Result<Child> {
+    command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().map_err(explained)
+}
+
+/// Waits for the end, and prints the messages of a command that has failed.
+fn succeeded(child: Child) -> Result<bool> {
+    let output = child.wait_with_output().context("cannot wait for ssh")?;
+    if !output.status.success() {
+        // A failure here cannot be reported anywhere.
+        let _ = io::stderr().write_all(&output.stderr);
+    }
+    Ok(output.status.success())
 }
 
 fn explained(error: io::Error) -> anyhow::Error {

@@ -43,6 +43,17 @@ fn ssh_forwards_x11_if_sshd_refuses_to_forward_sockets() {
 }
 
 #[test]
+fn text_of_the_login_shells_files_is_printed_once() {
+    let noisy = "ForceCommand echo welcome; echo noise >&2; exec /bin/sh -c \"$SSH_ORIGINAL_COMMAND\"";
+    let Some(far) = Far::start("ssh-noise", &with_program(), noisy) else { return };
+    let server = Server::stock();
+    for options in [&[][..], &["--copy"]] {
+        let told = far.run(&server, options, &["echo", "done"]).with(0);
+        assert_eq!((told.out.as_str(), told.err.as_str()), ("welcome\ndone\n", "noise\n"), "{options:?}");
+    }
+}
+
+#[test]
 fn the_servers_cookie_stays_on_this_side() {
     const COOKIE: &str = "00112233445566778899aabbccddeeff";
     let Some(far) = Far::start("ssh-cookie", &with_program(), NO_X11) else { return };
