@@ -75,7 +75,7 @@ pub struct Arguments {
     /// The other machine, as for ssh
     #[arg(value_name = "[USER@]HOST")]
     host: String,
-    /// The program on the other machine and its arguments
+    /// The program on the other machine and its arguments, or a shell command as one argument
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true, value_name = "PROGRAM")]
     program: Vec<OsString>,
 }
@@ -85,6 +85,12 @@ Examples:
   xqos ssh far emacs notes.txt
   xqos ssh --copy me@far xterm
   xqos ssh -p 2222 --relaxed --report far gtk3-demo
+  xqos ssh far LC_ALL=C xterm
+  xqos ssh far 'cd notes && emacs *.txt'
+
+Arguments reach the program unchanged, unlike those of ssh. A single argument
+with spaces or other characters of the shell is a command for the login shell
+there. Assignments before the program set its environment.
 
 The far machine needs xqos-wire, or use --copy, which requires the same kind of
 machine there. The copy lies in /tmp and is removed at the end.

@@ -66,8 +66,24 @@ pub fn run(remote: &Remote<'_>) -> String {
          exec \"$near\" near --session {folder}{options} --"
     )
     .into_bytes();
+    script.extend(starter(program).bytes());
     program.iter().for_each(|word| script.extend([b" ", &*quoted(word.as_bytes())].concat()));
     in_shell(script)
+}
+
+/// What starts the words after it. As for ssh, these may begin with assignments, or be a single command for the shell.
+fn starter(program: &[OsString]) -> &'static str {
+    let is_for_shell = |letter: &u8| letter.is_ascii_whitespace() || b";&|<>()$`\"'\\*?[]~#!{}^".contains(letter);
+    match program {
+        [command] if command.as_bytes().iter().any(is_for_shell) => " \"${SHELL:-/bin/sh}\" -c",
+        [first, ..] if is_assignment(first.as_bytes()) => " env",
+        _ => "",
+    }
+}
+
+fn is_assignment(word: &[u8]) -> bool {
+    let name = word.iter().take_while(|letter| letter.is_ascii_alphanumeric() || **letter == b'_').count();
+    name > 0 && !word[0].is_ascii_digit() && word.get(name) == Some(&b'=')
 }
 
 /// Reads the program from standard input and installs it, if it can run on the far side.
@@ -158,6 +174,19 @@ mod tests {
                 let arrived = run_in(login_shell, words);
                 assert_eq!(arrived, expected, "{login_shell}: {}", String::from_utf8_lossy(&arrived));
             }
+        }
+    }
+
+    #[test]
+    fn only_assignments_and_single_commands_are_interpreted() {
+        let starter = |words: &[&str]| super::starter(&words.iter().map(OsString::from).collect::<Vec<_>>());
+        for command in ["cd /usr; pwd", "LC_ALL=C xterm", "~/bin/program", "true&&false"] {
+            assert_eq!(starter(&[command]), " \"${SHELL:-/bin/sh}\" -c", "{command}");
+        }
+        assert_eq!((starter(&["LC_ALL=C", "xterm"]), starter(&["_a1=", "b=c", "xterm", "-e"])), (" env", " env"));
+        for words in [&["xterm"][..], &["/usr/bin/a-b_c.d+1"], &["echo", "$HOME;"], &["./a=b", "c"], &["1a=b"], &["=a"]]
+        {
+            assert_eq!(starter(words), "", "{words:?}");
         }
     }
 

@@ -143,6 +143,10 @@ fn a_remote_program_uses_the_local_display() {
     // The shell must not interpret arguments.
     let told = far.run(&server, &[], &["printf", "%s|", "a b", "it's", "$HOME", "-x"]).with(0);
     assert_eq!(told.out, "a b|it's|$HOME|-x|");
+    let told = far.run(&server, &[], &["FIRST=a b", "SECOND=$HOME", "sh", "-c", "echo $FIRST $SECOND"]).with(0);
+    assert_eq!(told.out, "a b $HOME\n");
+    let told = far.run(&server, &[], &["cd /usr; pwd; exit 4"]).with(4);
+    assert_eq!(told.out, "/usr\n");
 }
 
 #[test]
