@@ -14,12 +14,17 @@
 #include "windowstr.h"
 #include "scrnintstr.h"
 #include "picturestr.h"
+#include "damage.h"
+#include "damagestr.h"
 
 #include "cut.h"
 
 typedef int (*look_up_drawable)(DrawablePtr *, XID, ClientPtr, Mask, Mask);
 typedef int (*look_up_gc)(GCPtr *, XID, ClientPtr, Mask);
 typedef int (*look_up_resource)(void **, XID, RESTYPE, ClientPtr, Mask);
+typedef DamagePtr (*damage_create)(DamageReportFunc, DamageDestroyFunc, DamageReportLevel, Bool, ScreenPtr, void *);
+typedef void (*damage_register)(DrawablePtr, DamagePtr);
+typedef void (*damage_change)(DamagePtr);
 typedef Bool (*queue_work)(Bool (*)(ClientPtr, void *), ClientPtr, void *);
 
 static ClientPtr server_client(const struct xqos_cut_server *server)
@@ -46,18 +51,22 @@ static int is_copied(const WindowRec *window)
     return 0;
 }
 
-static void use(const DrawableRec *drawable, struct xqos_used *used)
+static void use(const struct xqos_cut_server *server, const DrawableRec *drawable, struct xqos_used *used)
 {
     ScreenPtr screen = drawable->pScreen;
     const PixmapRec *pixmap = (const PixmapRec *) drawable;
+    DrawablePtr named;
+    int found = ((look_up_drawable) server->look_up_drawable)(&named, drawable->id, server_client(server), M_WINDOW | M_DRAWABLE_PIXMAP, DixGetAttrAccess);
 
     used->drawable = drawable;
+    used->id = found == Success && named == drawable ? drawable->id : 0;
     used->is_window = drawable->type == DRAWABLE_WINDOW;
     if (used->is_window) {
         pixmap = screen->GetWindowPixmap((WindowPtr) drawable);
         used->is_private = has_own_memory(pixmap) && !is_copied((const WindowRec *) drawable);
     } else {
-        used->is_private = has_own_memory(pixmap) && pixmap->usage_hint != CREATE_PIXMAP_USAGE_BACKING_PIXMAP;
+        used->is_backing = pixmap->usage_hint == CREATE_PIXMAP_USAGE_BACKING_PIXMAP;
+        used->is_private = has_own_memory(pixmap) && !used->is_backing;
     }
     used->backing = pixmap;
 }
@@ -75,7 +84,7 @@ int xqos_use_drawable(const struct xqos_cut_server *server, uint32_t id, struct 
     int found = ((look_up_drawable) server->look_up_drawable)(&drawable, id, server_client(server), M_WINDOW | M_DRAWABLE_PIXMAP, DixGetAttrAccess);
 
     if (found == Success)
-        use(drawable, used);
+        use(server, drawable, used);
     return found == Success;
 }
 
@@ -93,7 +102,7 @@ int xqos_use_picture(const struct xqos_cut_server *server, uint32_t id, struct x
     used->unknown = picture->alphaMap != NULL;
     used->has_inferiors = picture->subWindowMode == IncludeInferiors;
     if (picture->pDrawable) {
-        use(picture->pDrawable, used);
+        use(server, picture->pDrawable, used);
         used->is_plain = !picture->transform && !picture->filter_nparams;
     } else {
         used->is_private = 1;
@@ -112,7 +121,7 @@ int xqos_use_background(const struct xqos_cut_server *server, uint32_t id, struc
     window = (const WindowRec *) drawable;
     used->unknown = window->backgroundState == ParentRelative;
     if (window->backgroundState == BackgroundPixmap)
-        use(&window->background.pixmap->drawable, used);
+        use(server, &window->background.pixmap->drawable, used);
     return 1;
 }
 
@@ -123,9 +132,9 @@ int xqos_use_context(const struct xqos_cut_server *server, uint32_t id, struct x
     if (!gc)
         return 0;
     if (gc->fillStyle == FillTiled && !gc->tileIsPixel)
-        use(&gc->tile.pixmap->drawable, &context->pattern);
+        use(server, &gc->tile.pixmap->drawable, &context->pattern);
     else if (gc->fillStyle == FillStippled || gc->fillStyle == FillOpaqueStippled)
-        use(&gc->stipple->drawable, &context->pattern);
+        use(server, &gc->stipple->drawable, &context->pattern);
     context->has_inferiors = gc->subWindowMode == IncludeInferiors;
     context->has_exposures = gc->graphicsExposures;
     context->is_thin = gc->lineWidth == 0 && gc->lineStyle == LineSolid;
@@ -153,6 +162,23 @@ int xqos_is_there(const void *of, int x, int y, int width, int height)
     y += drawable->y;
     return !((const WindowRec *) drawable)->clipList.data && x >= box->x1 && y >= box->y1 && x + width <= box->x2 &&
            y + height <= box->y2;
+}
+
+/* All Damage objects of one pixmap and of its windows are in one list, and a new one comes first. */
+int xqos_is_watched(const struct xqos_cut_server *server, const void *of)
+{
+    DrawablePtr drawable = (DrawablePtr) of;
+    DamagePtr own = ((damage_create) server->damage_create)(NULL, NULL, DamageReportNone, TRUE, drawable->pScreen, NULL);
+    int is_watched = 0;
+
+    if (!own)
+        return 1;
+    ((damage_register) server->damage_register)(drawable, own);
+    for (const DamageRec *other = own->pNext; other; other = other->pNext)
+        is_watched |= !other->isInternal && other->damageLevel != DamageReportNonEmpty;
+    ((damage_change) server->damage_unregister)(own);
+    ((damage_change) server->damage_destroy)(own);
+    return is_watched;
 }
 
 void xqos_client_set_request(void *to, void *request, uint32_t words)
@@ -194,6 +220,8 @@ static struct {
     MarkOverlappedWindowsProcPtr mark_overlapped;
 } original[MAXSCREENS];
 
+static int is_wrapped; /* Other code has wrapped our functions meanwhile, and calls them from now on. */
+
 static void mark(WindowPtr window)
 {
     MarkWindowProcPtr next = original[window->drawable.pScreen->myNum].mark;
@@ -216,8 +244,6 @@ void xqos_watch_windows(const struct xqos_cut_server *server, void (*call)(void)
 {
     const ScreenInfo *screens = server->screen_info;
 
-    static int is_wrapped;
-
     if (!changes == !call)
         return;
     changes = call;
@@ -235,10 +261,14 @@ void xqos_watch_windows(const struct xqos_cut_server *server, void (*call)(void)
             screen->MarkWindow = original[i].mark;
             screen->MarkOverlappedWindows = original[i].mark_overlapped;
         } else {
-            /* Other code has wrapped these functions meanwhile, and calls them from now on. */
             is_wrapped = 1;
         }
     }
+}
+
+void xqos_forget_windows(void)
+{
+    is_wrapped = 0;
 }
 
 void xqos_return_request(const struct xqos_cut_server *server, void *of)

@@ -11,6 +11,7 @@
 /* The server's functions and variables, looked up by name. */
 struct xqos_cut_server {
     const void *look_up_drawable, *look_up_gc, *look_up_resource, *reset_request, *queue_work, *is_asleep;
+    const void *damage_create, *damage_register, *damage_unregister, *damage_destroy;
     const void *server_client, *screen_info;
     uint32_t picture_type; /* of resources; 0: not known */
 };
@@ -18,9 +19,11 @@ struct xqos_cut_server {
 /* A drawable that a request reads or writes. `backing` is the pixmap that holds its pixels. */
 struct xqos_used {
     const void *drawable, *backing;
+    uint32_t id; /* 0: no request can name it */
     uint8_t is_window, has_inferiors, unknown;
     /* Only requests touch its pixels: its memory is the server's, and the server copies it nowhere by itself. */
     uint8_t is_private;
+    uint8_t is_backing; /* a pixmap that holds the pixels of a window */
     /* A picture without a transformation, a convolution or an alpha map. */
     uint8_t is_plain;
 };
@@ -44,6 +47,9 @@ void xqos_set_exposures(const struct xqos_cut_server *server, uint32_t id, int o
 /* Nonzero if all of this rectangle is there, in a pixmap or in a window that nothing covers. */
 int xqos_is_there(const void *drawable, int x, int y, int width, int height);
 
+/* Nonzero if a client is told of each operation that draws to this drawable, or to another one with the same pixels. */
+int xqos_is_watched(const struct xqos_cut_server *server, const void *drawable);
+
 /* Exchanges the request being dispatched for another one of this many words. */
 void xqos_client_set_request(void *client, void *request, uint32_t words);
 uint32_t xqos_client_request_words(const void *client);
@@ -57,5 +63,7 @@ void xqos_return_request(const struct xqos_cut_server *server, void *client);
 int xqos_queue_work(const struct xqos_cut_server *server, void *client, int (*work)(void *client, void *closure));
 /* `changes` is called before the visible parts of windows change, or NULL. */
 void xqos_watch_windows(const struct xqos_cut_server *server, void (*changes)(void));
+/* The server has new screens after a reset. */
+void xqos_forget_windows(void);
 
 #endif

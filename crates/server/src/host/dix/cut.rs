@@ -13,7 +13,7 @@
 //! | `run` | the execution of parts |
 //! | `cost` | the measured cost of each kind of request |
 //! | `guard`, `requests.txt` | which requests of other clients may run while a rest is pending |
-//! | `noted` | what the server reads or draws later, because a request has asked for it |
+//! | `presented` | the drawables that Present may use at a later frame |
 //! | `server` | the server's records, through the shim |
 //!
 //! What happens to a rest:
@@ -34,7 +34,7 @@
 mod begin;
 mod cost;
 mod guard;
-mod noted;
+mod presented;
 mod run;
 mod server;
 
@@ -49,7 +49,7 @@ use crate::host::kernel;
 use crate::parts::{Kind, Parts};
 use cost::Costs;
 use guard::Guard;
-use noted::Noted;
+use presented::Presented;
 use run::{Cut, run};
 use server::CutServer;
 use std::cell::RefCell;
@@ -60,6 +60,9 @@ use xqos_core::{ClientId, Time};
 
 /// A request below this part of the limit is not timed. A longer one is, so that its cost becomes known.
 const UNTIMED: u64 = 4;
+/// Core requests after which the server may put off work: those that create, change, map, move or destroy windows, and
+/// KillClient.
+const CHANGES_WINDOWS: [u8; 12] = [1, 2, 4, 5, 7, 8, 9, 10, 11, 12, 13, 113];
 
 /// When requests are cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,7 +106,7 @@ impl Outcome {
 struct Majors {
     render: u8,
     present: u8,
-    damage: u8,
+    composite: u8,
 }
 
 struct State {
@@ -113,7 +116,10 @@ struct State {
     limit: Limit,
     costs: Costs,
     rests: Vec<Cut>,
-    noted: Vec<Noted>,
+    presented: Presented,
+    /// A request or the end of a client has changed windows in this slice. The server may have put off work, such as
+    /// painting a border, until the slice ends.
+    windows_changed: bool,
     totals: CutTotals,
     /// Rests that were executed in another client's slice, not yet charged.
     finished: Vec<(Client, u32, u64)>,
@@ -154,28 +160,27 @@ pub fn configure(symbols: &Symbols, limit: Limit) {
 /// Executes what is pending, and cuts nothing from now on.
 pub fn stop(symbols: &Symbols) {
     finish_where(ClientId(0), |_| true);
-    with(|state| (state.limit.ns, state.majors.present, state.majors.damage) = (0, 0, 0));
+    with(|state| (state.limit.ns, state.majors.present) = (0, 0));
     wrap(symbols);
 }
 
 /// Forgets this generation of the server, all of whose clients are gone.
 pub fn forget() {
+    with(|state| state.server.forget_windows());
     // SAFETY: as in `with`.
     unsafe { &*STATE.get() }.replace(None);
 }
 
-/// Wraps the requests that may be cut, and always those that are noted.
+/// Wraps the requests that may be cut or change windows, and always those of Present.
 fn wrap(symbols: &Symbols) {
     let cuts = with(|state| {
-        let Majors { render, present, damage } = state.majors;
+        let Majors { render, present, composite } = state.majors;
         let mut cuts = [false; ENTRIES];
-        for major in [present, damage] {
-            cuts[usize::from(major)] = major != 0;
-        }
+        cuts[usize::from(present)] = present != 0;
         // A request that was cut returns through its wrapper.
         if state.limit.ns > 0 || !state.rests.is_empty() {
-            for major in Kind::CORE.iter().map(|&(major, _)| major).chain([render]) {
-                cuts[usize::from(major)] = major != 0;
+            for major in Kind::CORE.iter().map(|&(major, _)| major).chain(CHANGES_WINDOWS).chain([render, composite]) {
+                cuts[usize::from(major)] |= major != 0;
             }
         }
         cuts
@@ -214,11 +219,17 @@ pub fn grabbed(is_grabbed: bool) {
     with(|state| state.is_grabbed = is_grabbed);
 }
 
+/// The server has done the work that it had put off.
+pub fn slice_ended() {
+    with(|state| state.windows_changed = false);
+}
+
 /// A client's connection is closed. `frees`: its windows are about to be destroyed, and [`leaves`] was called before.
 pub fn gone(client: Client, frees: bool) {
     finish_where(ClientId(client.index() as u16), |rest| rest.client != client);
     if frees {
         with(|state| {
+            state.windows_changed = true;
             state.rests.retain(|rest| rest.client != client);
             state.finished.retain(|&(of, ..)| of != client);
             state.queued.retain(|&of| of != client);
@@ -233,6 +244,9 @@ unsafe extern "C" fn leaves(raw: ClientPtr, _closure: *mut c_void) -> c_int {
     let Some(client) = (unsafe { Client::new(raw) }) else { return 1 };
     if client.is_gone() {
         finish_where(ClientId(client.index() as u16), |rest| rest.client == client);
+        // A client whose resources are kept is not dispatched again.
+        with(|state| state.rests.retain(|rest| rest.client != client));
+        update_guard();
     }
     let is_needed = with(|state| {
         let is_needed = state.rests.iter().any(|rest| rest.client == client && rest.result.is_none());
@@ -286,8 +300,13 @@ pub fn execute(client: Client, head: &Head, procedure: RequestProc, may_cut: boo
     else {
         return whole();
     };
-    noted::note(client, head, majors);
+    if majors.present != 0 && head.request == u32::from(majors.present) | 1 << 16 {
+        presented::note(&server, client);
+    }
     let (major, minor) = (head.request as u8, (head.request >> 16) as u8);
+    if CHANGES_WINDOWS.contains(&major) || major == majors.composite {
+        with(|state| state.windows_changed = true);
+    }
     let is_possible = may_cut && limit.ns > 0 && head.swapped == 0;
     let Some(kind) = Kind::of(major, minor, majors.render).filter(|_| is_possible) else { return whole() };
     // SAFETY: the request is being dispatched, and the slice is used before its procedure runs.
@@ -314,13 +333,20 @@ pub fn execute(client: Client, head: &Head, procedure: RequestProc, may_cut: boo
 
 /// Another client's request is about to run. Finishes the rests that it could tell from whole requests.
 pub fn admit(client: Client, head: &Head) {
-    let is_pending = |state: &mut State| (!state.rests.is_empty()).then(|| (state.server, state.guard.clone()));
+    let is_pending = |state: &mut State| {
+        // A request that is dispatched again was admitted before.
+        let is_new = state.rests.iter().all(|rest| rest.client != client);
+        (is_new && !state.rests.is_empty()).then(|| (state.server, state.guard.clone()))
+    };
     let Some((server, guard)) = with(is_pending).flatten() else { return };
     // SAFETY: the request is being dispatched, and the slice is used before its procedure runs.
     let request = unsafe { client.request_bytes() };
     let Some(footprint) = guard.footprint(&server, head.request, request, order_of(client)) else { return };
     let by = ClientId(head.index as u16);
-    finish_where(by, |rest| rest.client != client && footprint.touches(&rest.footprint));
+    // The rests may cause events for this client too, whose own request may be cut next.
+    server.set_sequence(client, head.sequence.wrapping_sub(1));
+    finish_where(by, |rest| footprint.touches(&rest.footprint));
+    server.set_sequence(client, head.sequence);
 }
 
 fn finish_where(by: ClientId, is_meant: impl Fn(&Cut) -> bool) {
@@ -360,6 +386,9 @@ fn update_guard() {
     if let (Some((server, is_pending)), Ok(symbols)) = (pending, symbols()) {
         set_guard(symbols, is_pending);
         server.watch_windows(is_pending.then_some(windows_change));
+        if with(|state| state.limit.ns == 0 && state.rests.is_empty()) == Some(true) {
+            wrap(symbols);
+        }
     }
 }
 
@@ -373,11 +402,12 @@ impl State {
         Some(State {
             server: CutServer::find(symbols)?,
             guard: Rc::new(Guard::new(symbols)),
-            majors: Majors { render: opcode(c"RENDER"), present: opcode(c"Present"), damage: opcode(c"DAMAGE") },
+            majors: Majors { render: opcode(c"RENDER"), present: opcode(c"Present"), composite: opcode(c"Composite") },
             limit,
             costs: Costs::new(limit.ns),
             rests: Vec::new(),
-            noted: Vec::new(),
+            presented: Presented::default(),
+            windows_changed: false,
             totals: CutTotals::default(),
             finished: Vec::new(),
             ended: None,

@@ -148,6 +148,7 @@ unsafe extern "C" fn close_down(_extension: *mut ExtensionEntry) {
 }
 
 unsafe extern "C" fn block(_data: *mut c_void, _timeout: *mut c_void) {
+    cut::slice_ended();
     with_engine(Engine::block);
 }
 
@@ -168,6 +169,11 @@ unsafe extern "C" fn client_state(_list: *mut *mut c_void, _data: *mut c_void, i
             cut::gone(client, state == State::Gone);
         }
         with_engine(|engine| engine.client_state(client));
+        if let (Some(_), false, Ok(symbols)) = (aside_reason(), cut::has_rests(), symbols()) {
+            // `step_aside` has left this function for the rests.
+            // SAFETY: as in `start`.
+            unsafe { (symbols.delete_callback)(symbols.client_state_callback, client_state, null_mut()) };
+        }
     }
 }
 

@@ -22,7 +22,7 @@ fn report(control: &Control) -> CutReport {
 
 #[test]
 fn the_requests_of_clients_that_vanish_are_executed_whole_or_not_at_all() {
-    const TURNS: usize = 120;
+    const TURNS: usize = 140;
     // Odd and even numbers of requests leave different rows.
     const PARTS: usize = 16 * 256 - 56;
     let Some((_turn, mut fixture)) = start(|_| {}) else { return };
@@ -33,7 +33,7 @@ fn the_requests_of_clients_that_vanish_are_executed_whole_or_not_at_all() {
     for turn in 0..TURNS {
         let (mut owner, mut rival) = (fixture.native(), fixture.native());
         let (count, context) = (1 + turn % 2, Sheet::new(&mut owner));
-        if turn % 3 == 0 {
+        if turn % 2 == 0 {
             const RETAIN_TEMPORARY: u8 = 2;
             owner.tell(&message(opcode::SET_CLOSE_DOWN_MODE, RETAIN_TEMPORARY).finish()).unwrap();
         }
@@ -63,6 +63,8 @@ fn the_requests_of_clients_that_vanish_are_executed_whole_or_not_at_all() {
     other.set_grab(true);
     other.set_grab(false);
     assert_eq!(report(&control).finished, before);
+    other.tell(&sheet.invert(&other, 9)).unwrap();
+    assert_eq!(entry(&control, other.base).cuts, 8, "requests are cut after many clients have left");
     fixture.assert_armed();
 }
 
@@ -210,6 +212,7 @@ fn requests_of_a_recorded_client_are_not_cut_and_recorded_once() {
     control.reserve(owner.base, 500, 10_000_000, true).unwrap();
     owner.send_many(&sheet.invert(&owner, PARTS).repeat(3), 3);
     wait_for("the request is cut", SOON, || is_held_back(&control, owner.base));
+    let clients = control.clients().unwrap().clients.len();
     let recorder = Recorder::start_of(&fixture, owner.base, opcode::POLY_FILL_RECTANGLE);
     control.release(owner.base).unwrap();
     owner.sync();
@@ -224,6 +227,9 @@ fn requests_of_a_recorded_client_are_not_cut_and_recorded_once() {
     sheet.assert_inverted(&mut owner, &[[PARTS; 3].as_slice(), &[3; 100]].concat());
     assert!(recorder.seen() <= seen.max(3) + 100, "{} requests after {seen}", recorder.seen());
     recorder.end();
+    // In the slice in which a client leaves, all requests are whole.
+    wait_for("it is gone", SOON, || control.clients().unwrap().clients.len() == clients);
+    owner.sync();
     owner.tell(&sheet.invert(&owner, 3)).unwrap();
     assert!(entry(&control, owner.base).cuts > before, "its requests are cut again");
     fixture.assert_armed();

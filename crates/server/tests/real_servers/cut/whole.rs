@@ -14,6 +14,7 @@ const CREATE_WINDOW: u8 = 1;
 const CHANGE_WINDOW_ATTRIBUTES: u8 = 2;
 const MAP_WINDOW: u8 = 8;
 const SEND_EVENT: u8 = 25;
+const FREE_PIXMAP: u8 = 54;
 const CLEAR_AREA: u8 = 61;
 const COPY_AREA: u8 = 62;
 const COPY_PLANE: u8 = 63;
@@ -210,6 +211,16 @@ fn a_request_is_whole_if_its_drawable_was_presented_or_each_operation_on_it_is_r
     owner.make(|id| message(damage, 1).u32(id).u32(drawn).raw(&[NON_EMPTY, 0, 0, 0]));
     owner.make(|id| message(damage, 1).u32(id).u32(damaged).raw(&[RAW_RECTANGLES, 0, 0, 0]));
     assert!(owner.fills(drawn) && !owner.fills(damaged));
+    // The server uses the pixmaps when their names are gone, too.
+    let pictures = [pixmap, damaged].map(|named| owner.picture(named));
+    for name in [pixmap, damaged] {
+        owner.wire.tell(&message(FREE_PIXMAP, 0).u32(name).finish()).unwrap();
+    }
+    let render = owner.major("RENDER");
+    assert!(pictures.into_iter().all(|picture| {
+        let request = message(render, 26).raw(&[1, 0, 0, 0]).u32(picture).u32(!0).u32(!0);
+        !owner.is_cut(&(0..4).fold(request, |request, row| request.u16(0).u16(row).u16(SIDE).u16(1)).finish())
+    }));
     let root = owner.wire.root;
     owner.make(|id| message(damage, 1).u32(id).u32(root).raw(&[RAW_RECTANGLES, 0, 0, 0]));
     assert!(!owner.fills(elsewhere) && owner.fills(drawn), "all windows are reported");
@@ -261,6 +272,22 @@ fn a_request_is_whole_if_its_parts_are_not_exactly_the_whole() {
     assert!(owner.is_cut(&thin_arcs) && !owner.is_cut(&wide_arcs), "wide arcs are joined");
 }
 
+/// The server paints a border only when the slice has ended.
+#[test]
+fn a_request_is_whole_in_a_slice_in_which_windows_changed() {
+    let Some((_turn, fixture)) = start(|_| {}) else { return };
+    let mut owner = Owner::new(&fixture);
+    let pixmap = owner.pixmap();
+    let window = owner.window(0, 1 << 2, &[pixmap]);
+    let composite = owner.major("Composite");
+    let redirect = message(composite, 1).u32(window).raw(&[MANUAL, 0, 0, 0]).finish();
+    let before = entry(&owner.control, owner.wire.base).cuts;
+    owner.wire.send_many(&[redirect, owner.fill(pixmap, owner.context)].concat(), 2);
+    owner.wire.sync();
+    assert_eq!(entry(&owner.control, owner.wire.base).cuts, before);
+    assert!(owner.fills(pixmap), "in the next slice");
+}
+
 /// A client that is held with the rest of a long request pending, and another one.
 struct Pending {
     fixture: Fixture,
@@ -308,6 +335,39 @@ fn an_event_names_a_request_only_when_all_of_it_is_done() {
             assert_eq!(event(other, owner), number, "all of it is done");
         },
     );
+}
+
+/// Libraries end a program whose events have numbers that go back, or those of requests that it has not sent.
+#[test]
+fn the_numbers_of_events_are_those_of_requests_that_were_sent_and_never_go_back() {
+    let watched = |other: &mut Owner, sheet: &Sheet| {
+        let damage = other.major("DAMAGE");
+        other.make(|id| message(damage, 1).u32(id).u32(sheet.pixmap).raw(&[NON_EMPTY, 0, 0, 0]))
+    };
+    pending(watched, |Pending { other, sheet, .. }, damage| {
+        let major = other.major("DAMAGE");
+        let (context, pixmap, first) = (other.context, other.pixmap(), other.wire.sequence());
+        // The copy finishes the rest, which causes an event, and is cut itself.
+        let copy = message(COPY_AREA, 0).u32(sheet.pixmap).u32(pixmap).u32(context).u32(0).u32(0);
+        let copy = copy.u16(SIDE).u16(SIDE).finish();
+        let subtract = message(major, 3).u32(damage).u32(0).u32(0).finish();
+        let focus = message(opcode::GET_INPUT_FOCUS, 0).finish();
+        other.wire.send_many(&[copy.clone(), copy, subtract, focus].concat(), 4);
+        let (mut last, mut events) = (0, 0);
+        loop {
+            let bytes = other.wire.message_of_any_kind().expect("a message");
+            let number = half(&bytes, 2).wrapping_sub(first);
+            if bytes[0] == 1 && number == 4 {
+                break;
+            }
+            // The first events came before.
+            if number <= 4 {
+                assert!(number >= last, "{number} after {last}");
+                (last, events) = (number, events + 1);
+            }
+        }
+        assert!(events > 0);
+    });
 }
 
 /// The server paints a window with its background where a copy has no source.

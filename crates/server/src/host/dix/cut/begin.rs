@@ -5,9 +5,9 @@
 //! touches.
 
 use super::guard::{Footprint, Guard};
-use super::noted;
 use super::run::Cut;
 use super::server::{CutServer, Used};
+use super::with;
 use crate::host::dix::client::{Client, Head};
 use crate::host::dix::order_of;
 use crate::host::dix::symbols::{RequestProc, symbols};
@@ -29,7 +29,8 @@ pub(super) fn begin(
     let (parts, exposes) = exact_parts(&server, parts, request)?;
     let footprint = guard.footprint(&server, head.request, request, order_of(client))?;
     let is_exact = footprint.is_private() && !footprint.reads_what_it_writes(parts.kind == Kind::CopyArea);
-    (is_exact && !noted::touches(&server, &footprint) && !owes_text(&server)).then(|| Cut {
+    let may_be_cut = is_exact && !is_seen(&server, &footprint) && !owes_text(&server);
+    may_be_cut.then(|| Cut {
         client,
         procedure,
         header: parts.header_of(request),
@@ -74,6 +75,20 @@ fn exact_parts(server: &CutServer, parts: Parts, request: &[u8]) -> Option<(Part
         Kind::Trapezoids => parts.has_headers(request).then_some((parts, None)),
         _ => Some((parts, None)),
     }
+}
+
+/// Returns true if the server draws to, or tells clients of, what this request touches, without another request.
+fn is_seen(server: &CutServer, footprint: &Footprint) -> bool {
+    let written = || footprint.used().filter(|&(_, is_written)| is_written).map(|(used, _)| used);
+    let is_expected = with(|state| {
+        let presented = &state.presented;
+        // Work that the last change of windows has left is done after this slice.
+        state.windows_changed
+            || footprint.used().any(|(used, _)| presented.contains(used.id))
+            || presented.has_backing && footprint.used().any(|(used, _)| used.drawable != used.backing)
+    });
+    // A pixmap without a name may have been presented under its name.
+    is_expected != Some(false) || written().any(|used| used.id == 0 || server.is_watched(used))
 }
 
 /// Returns true if a client waits for a font, and draws text later without a request.

@@ -158,13 +158,6 @@ pub(super) fn word_at(request: &[u8], at: usize, order: Order) -> Option<u32> {
 }
 
 impl Footprint {
-    /// A single use of a drawable.
-    pub fn of(used: Used, is_written: bool, has_inferiors: bool) -> Footprint {
-        let mut footprint = Footprint::default();
-        footprint.add_drawable(0, Some(used), is_written, has_inferiors);
-        footprint
-    }
-
     pub fn is_unknown(&self) -> bool {
         self.is_unknown
     }

@@ -16,6 +16,10 @@ pub struct CutServer {
     reset_request: *const c_void,
     queue_work: *const c_void,
     is_asleep: *const c_void,
+    damage_create: *const c_void,
+    damage_register: *const c_void,
+    damage_unregister: *const c_void,
+    damage_destroy: *const c_void,
     server_client: *const c_void,
     screen_info: *const c_void,
     /// The server's number for pictures among its resources; 0 if not known.
@@ -30,20 +34,24 @@ pub struct Used {
     pub drawable: *const c_void,
     /// The pixmap that holds the pixels.
     pub backing: *const c_void,
+    /// 0 if no request can name it.
+    pub id: u32,
     pub is_window: u8,
     pub has_inferiors: u8,
     /// It also uses something that is not looked up.
     pub unknown: u8,
     /// Only requests touch its pixels.
     pub is_private: u8,
+    /// A pixmap that holds the pixels of a window.
+    pub is_backing: u8,
     /// A picture without a transformation, a convolution or an alpha map.
     pub is_plain: u8,
 }
 
 impl Default for Used {
     fn default() -> Used {
-        let none = std::ptr::null();
-        Used { drawable: none, backing: none, is_window: 0, has_inferiors: 0, unknown: 0, is_private: 0, is_plain: 0 }
+        // SAFETY: null pointers and zeros are values of all fields.
+        unsafe { std::mem::zeroed() }
     }
 }
 
@@ -67,6 +75,7 @@ unsafe extern "C" {
     fn xqos_use_context(server: *const CutServer, id: u32, context: *mut Context) -> c_int;
     fn xqos_set_exposures(server: *const CutServer, id: u32, on: c_int);
     fn xqos_is_there(drawable: *const c_void, x: c_int, y: c_int, width: c_int, height: c_int) -> c_int;
+    fn xqos_is_watched(server: *const CutServer, drawable: *const c_void) -> c_int;
     fn xqos_client_set_request(client: ClientPtr, request: *mut u8, words: u32);
     fn xqos_client_request_words(client: ClientPtr) -> u32;
     fn xqos_client_set_sequence(client: ClientPtr, sequence: u32);
@@ -74,6 +83,7 @@ unsafe extern "C" {
     fn xqos_return_request(server: *const CutServer, client: ClientPtr);
     fn xqos_queue_work(server: *const CutServer, client: ClientPtr, work: Work) -> c_int;
     fn xqos_watch_windows(server: *const CutServer, changes: Option<unsafe extern "C" fn()>);
+    fn xqos_forget_windows();
 }
 
 // All calls happen on the server's thread, in a request procedure or between two slices, and the shim's functions keep
@@ -91,6 +101,10 @@ impl CutServer {
             reset_request: symbol(c"ResetCurrentRequest")?,
             queue_work: symbol(c"QueueWorkProc")?,
             is_asleep: symbol(c"ClientIsAsleep")?,
+            damage_create: symbol(c"DamageCreate")?,
+            damage_register: symbol(c"DamageRegister")?,
+            damage_unregister: symbol(c"DamageUnregister")?,
+            damage_destroy: symbol(c"DamageDestroy")?,
             server_client: symbols.server_client.cast_const().cast(),
             screen_info: symbol(c"screenInfo")?,
             picture_type: symbols.resource_type(c"PICTURE").unwrap_or(0),
@@ -128,6 +142,11 @@ impl CutServer {
         unsafe { xqos_is_there(drawable.drawable, x.into(), y.into(), width.into(), height.into()) != 0 }
     }
 
+    /// Returns true if a client is told of each operation that draws to this drawable.
+    pub fn is_watched(&self, drawable: &Used) -> bool {
+        unsafe { xqos_is_watched(self, drawable.drawable) != 0 }
+    }
+
     pub fn request_words(&self, client: Client) -> u32 {
         unsafe { xqos_client_request_words(client.raw()) }
     }
@@ -163,5 +182,10 @@ impl CutServer {
     /// Sets what is called before the visible parts of windows change.
     pub fn watch_windows(&self, changes: Option<unsafe extern "C" fn()>) {
         unsafe { xqos_watch_windows(self, changes) }
+    }
+
+    /// The server has new screens after a reset.
+    pub fn forget_windows(&self) {
+        unsafe { xqos_forget_windows() }
     }
 }
