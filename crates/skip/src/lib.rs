@@ -1,17 +1,24 @@
 // SPDX-License-Identifier: MIT
-//! Helpers for the tests of all crates: one reports a test that cannot run here, so that no test is skipped silently;
-//! the other writes an executable file.
+//! Helpers for the tests of all crates: they find the programs and files that a test needs, report a test that cannot
+//! run here, so that no test is skipped silently, and write executable files.
+//!
+//! A test may need only what scripts/setup installs for tests. Anything else is refused even where it is installed, so
+//! that the test fails on the author's machine and not on a fresh one.
 //!
 //! Each skipped test adds a line to the file that `XQOS_SKIPS` names. At the end, `make test` counts and prints these
 //! lines.
 
 #![forbid(unsafe_code)]
 
+use std::ffi::OsStr;
 use std::fmt::Display;
 use std::fs::OpenOptions;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+
+/// Contains the table of what each purpose needs.
+const SETUP: &str = include_str!("../../../scripts/setup");
 
 /// Prints that this thread's test is skipped and why, and adds the test to the list of skipped tests.
 pub fn left_out(why: impl Display) {
@@ -23,6 +30,49 @@ pub fn left_out(why: impl Display) {
         // Use a single write, because several test programs may append at the same time.
         file.write_all(format!("{line}\n").as_bytes()).expect("XQOS_SKIPS can be written");
     }
+}
+
+/// The path of a program. If it is not installed, the test is left out. Panics if scripts/setup does not install the
+/// program for tests (for `make test-lab`: nor for the lab).
+pub fn program(name: &str) -> Option<PathBuf> {
+    refuse_unlisted("program", name, is_lab());
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = find(name, &path);
+    if found.is_none() {
+        left_out(format_args!("{name} is not installed"));
+    }
+    found
+}
+
+/// The same for a file or folder that scripts/setup lists by its path.
+pub fn file(path: &str) -> Option<PathBuf> {
+    refuse_unlisted("file", path, is_lab());
+    let found = Some(PathBuf::from(path)).filter(|path| path.exists());
+    if found.is_none() {
+        left_out(format_args!("{path} is not installed"));
+    }
+    found
+}
+
+fn find(name: &str, path: &OsStr) -> Option<PathBuf> {
+    // The PATH of an ordinary user may lack /usr/sbin.
+    let folders = std::env::split_paths(path).chain([PathBuf::from("/usr/sbin")]);
+    folders.map(|folder| folder.join(name)).find(|path| path.is_file())
+}
+
+fn is_lab() -> bool {
+    std::env::var_os("XQOS_TEST_LAB").is_some()
+}
+
+fn refuse_unlisted(kind: &str, name: &str, is_lab: bool) {
+    let is_installed = |purpose| matches!(purpose, "build" | "demo" | "test") || purpose == "lab" && is_lab;
+    let is_listed = SETUP.lines().map(|line| line.split_whitespace().collect::<Vec<_>>()).any(|row| {
+        matches!(&row[..], [purpose, _, its, names @ ..] if is_installed(purpose) && *its == kind && names.contains(&name))
+    });
+    assert!(
+        is_listed,
+        "scripts/setup does not install {name} for tests: add it to the table there, or move the test to `make test-lab`"
+    );
 }
 
 /// Writes a program that can be started immediately. A separate process writes the file. Otherwise, a child that a
@@ -41,8 +91,27 @@ fn one_line(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_and_files_of_the_table_are_found() {
+        assert!(program("make").is_some_and(|path| path.is_file()));
+        assert_eq!(file("/usr/share/xcb"), Some(PathBuf::from("/usr/share/xcb")));
+        refuse_unlisted("program", "prometheus", true);
+    }
+
+    #[test]
+    fn what_is_not_in_the_table_is_refused_although_it_is_installed() {
+        for (kind, name) in [("program", "prometheus"), ("program", "dpkg"), ("program", "mak"), ("file", "/usr/share")]
+        {
+            let refused = std::panic::catch_unwind(|| refuse_unlisted(kind, name, false)).unwrap_err();
+            let message = refused.downcast_ref::<String>().unwrap();
+            assert!(message.contains(&format!("does not install {name} for tests")), "{message}");
+        }
+    }
+
     #[test]
     fn a_reason_is_one_line() {
-        assert_eq!(super::one_line("no such\n  program\n"), "no such program");
+        assert_eq!(one_line("no such\n  program\n"), "no such program");
     }
 }
