@@ -28,7 +28,7 @@ help:
 	@echo 'make demo       measures X11 clients with and without xqos: out/demo/index.html'
 	@echo 'make bench      runs all benchmarks'
 	@echo 'make test       runs all tests except those of test-lab'
-	@echo 'make test-lab   runs the tests with mutter, kwin, Prometheus and DuckDB (needs scripts/setup --for lab)'
+	@echo 'make test-lab   runs the tests with the programs of the lab (needs scripts/setup --for lab)'
 	@echo 'make proto      generates the types of the extension in Rust and C from proto/xqos.xml'
 	@echo 'make lint       checks formatting, clippy, shell and page scripts, and man pages'
 	@echo 'make deb        builds Debian packages in target/deb; scripts/check-packages tests them'
@@ -58,6 +58,8 @@ NOT_WITH_LIBC = $(shell awk '!/^\#/ {print "--skip", $$1}' crates/server/tests/n
 #
 # Most tests wait for servers and programs, so one more runs at a time than there are processors.
 test test-lab: export XQOS_SKIPS = $(SKIPS)
+# Also lets tests find the programs of scripts/setup --for lab (scripts/test-runner).
+test-lab: export XQOS_TEST_LAB = 1
 test test-lab: export RUST_TEST_THREADS ?= $(shell expr 1 + $$(nproc))
 test: build
 	: > $(SKIPS)
@@ -71,8 +73,9 @@ test: build
 
 test-lab: build
 	: > $(SKIPS)
-	XQOS_TEST_LAB=1 $(CARGO) test --locked -p xqos-server --test real_servers -- xwayland::
+	$(CARGO) test --locked -p xqos-server --test real_servers -- xwayland::
 	$(CARGO) test --locked -p xqos --test command_line -- --ignored prometheus::
+	$(CARGO) test --locked -p xqos-wire-program --test command_line -- --ignored near::
 	$(CARGO) test --locked -p xqos-lab --lib -- --ignored fleet::
 	$(SHOW_SKIPS)
 
