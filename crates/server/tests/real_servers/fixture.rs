@@ -5,7 +5,6 @@
 //! or clients' shares runs alone ([`alone`]).
 
 use std::ops::{Deref, DerefMut};
-use std::path::Path;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 use xqos_abi::{ClientEntry, Order, PolicyChange, ServerInfo, entry_flag};
@@ -89,12 +88,7 @@ pub fn is_missing(kind: Kind) -> bool {
 
 /// Skips a test with a message if a program that it needs is not installed.
 pub fn is_missing_program(program: &str) -> bool {
-    let path = std::env::var("PATH").unwrap_or_default();
-    let missing = !path.split(':').any(|folder| Path::new(folder).join(program).exists());
-    if missing {
-        xqos_skip::left_out(format_args!("{program} is not installed"));
-    }
-    missing
+    xqos_skip::program(program).is_none()
 }
 
 /// Skips a test with a message unless root runs it.

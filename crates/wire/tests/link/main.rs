@@ -39,12 +39,6 @@ fn left_out<T>(why: &str) -> Option<T> {
     None
 }
 
-fn is_installed(program: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let is_there = std::env::split_paths(&path).any(|folder| folder.join(program).is_file());
-    is_there || left_out::<()>(&format!("{program} is not installed")).is_some()
-}
-
 fn log_file(name: &str) -> PathBuf {
     std::env::temp_dir().join(format!("xqos-link-{name}-{}.log", std::process::id()))
 }
@@ -79,7 +73,7 @@ fn round_trips_ms(link: &Link) -> (Vec<f64>, u64) {
 
 #[test]
 fn ping_measures_the_delay_within_0_3_ms() {
-    if !is_installed("ping") {
+    if xqos_skip::program("ping").is_none() {
         return;
     }
     let _machine = alone();
@@ -121,7 +115,7 @@ fn transfer(link: &Link, bytes: u64) -> u64 {
 /// Uses the times of the link's own log, which do not depend on the load.
 #[test]
 fn a_bulk_transfer_sends_packets_back_to_back_at_the_link_rate() {
-    if !is_installed("iperf3") {
+    if xqos_skip::program("iperf3").is_none() {
         return;
     }
     for (megabits, bytes) in [(1, 500_000), (10, 1_000_000), (100, 10_000_000)] {
@@ -170,7 +164,7 @@ fn packets(log: &Path, direction: Direction) -> Vec<LoggedPacket> {
 
 #[test]
 fn the_log_agrees_with_ping() {
-    if !is_installed("ping") {
+    if xqos_skip::program("ping").is_none() {
         return;
     }
     if link(&Settings::default()).is_none() {
@@ -205,7 +199,7 @@ fn the_log_agrees_with_ping() {
 
 #[test]
 fn the_log_distinguishes_drops_from_losses() {
-    if !is_installed("ping") {
+    if xqos_skip::program("ping").is_none() {
         return;
     }
     let flood = |shape: Shape| {

@@ -21,18 +21,9 @@ prints = ["from_command", "elapsed", "left", "saved"]
 count_quick = 1
 "#;
 
-fn has_toolkit() -> bool {
-    let is_there =
-        std::env::split_paths(&std::env::var_os("PATH").unwrap()).any(|folder| folder.join("gtk3-demo").is_file());
-    if !is_there {
-        xqos_skip::left_out("gtk3-demo is not installed");
-    }
-    is_there
-}
-
 #[test]
 fn a_start_behind_near_is_measured() {
-    if !is_allowed() || !has_toolkit() {
+    if !is_allowed() || xqos_skip::program("gtk3-demo").is_none() {
         return;
     }
     let folder = Folder::new("near");

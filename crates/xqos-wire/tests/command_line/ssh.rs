@@ -27,19 +27,10 @@ fn make_privilege_folder() {
     let _ = made.and_then(|()| fs::set_permissions("/run/sshd", Permissions::from_mode(0o755)));
 }
 
-fn find(program: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders = std::env::split_paths(&path).chain([PathBuf::from("/usr/sbin"), PathBuf::from("/sbin")]);
-    folders.map(|folder| folder.join(program)).find(|path| path.is_file())
-}
-
 impl Far {
     /// Starts an sshd with these settings; `path` is the PATH of its sessions. `None` if sshd or xauth is missing.
     fn start(name: &str, path: &str, settings: &str) -> Option<Far> {
-        let (Some(sshd), Some(xauth)) = (find("sshd"), find("xauth")) else {
-            xqos_skip::left_out("sshd or xauth is not installed");
-            return None;
-        };
+        let (sshd, xauth) = (xqos_skip::program("sshd")?, xqos_skip::program("xauth")?);
         let folder = Folder::new(name);
         make_privilege_folder();
         // Create the file, because xauth prints a message when it has to create it.

@@ -21,11 +21,7 @@ fn data(name: &str) -> PathBuf {
 
 /// Returns true if a program is missing; the test is then skipped with the reason.
 fn is_missing(program: &str) -> bool {
-    let missing = Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_err();
-    if missing {
-        xqos_skip::left_out(format_args!("{program} is not installed: run scripts/setup --for lab"));
-    }
-    missing
+    xqos_skip::program(program).is_none()
 }
 
 /// A Prometheus for the test, which scrapes every second.

@@ -28,7 +28,7 @@ fn files_of_the_tutorial() -> Vec<(String, String)> {
 /// A clock with another program name; all its other properties are the same.
 fn clock_called(server: &Server, folder: &Folder, name: &str) -> Running {
     let path = folder.path.join(name);
-    xqos_skip::executable(&path, &fs::read("/usr/bin/xclock").unwrap());
+    xqos_skip::executable(&path, &fs::read(xqos_skip::program("xclock").unwrap()).unwrap());
     server.client(&[&folder.file(name)])
 }
 
