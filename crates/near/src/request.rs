@@ -111,7 +111,7 @@ impl SharedState {
             Lookup { answer: Some(absent()[..].into()), is_stateless: true, ..Lookup::default() }
         } else if major == op::GET_PROPERTY_REQUEST {
             self.property(request)
-        } else if matches!(major, op::GET_GEOMETRY_REQUEST | op::TRANSLATE_COORDINATES_REQUEST) {
+        } else if major == op::GET_GEOMETRY_REQUEST {
             self.position(request)
         } else {
             self.stored_answer(request, known, store)
@@ -175,21 +175,14 @@ impl SharedState {
         Lookup { learn, ..Lookup::default() }
     }
 
-    /// Geometry or position of the program's pixmaps, and of its windows until another client could have moved them.
+    /// Geometry of the program's pixmaps, and of its windows until another client could have moved them.
     fn position(&self, request: &[u8]) -> Lookup {
-        let (order, words) = (self.order, if request[0] == op::GET_GEOMETRY_REQUEST { 2 } else { 4 });
-        let Some(id) = order.u32(request, 4).filter(|_| request.len() == 4 * words) else { return Lookup::default() };
-        let made = if words == 2 { self.windows.geometry(id) } else { None };
+        let Some(id) = self.order.u32(request, 4).filter(|_| request.len() == 8) else { return Lookup::default() };
+        let made = self.windows.geometry(id);
         if let Some(answer) = made.or_else(|| self.windows.position(request).cloned()) {
             return Lookup { answer: Some(answer), ..Lookup::default() };
         }
-        // TranslateCoordinates names two windows; each must be known or be a root.
-        let is_root = |id| self.context.greeting.screen(id).is_some();
-        let other = if words == 4 { order.u32(request, 8) } else { None };
-        let mut windows = [Some(id), other].into_iter().flatten().filter(|&id| !is_root(id)).peekable();
-        let is_any = windows.peek().is_some();
-        let queries: Option<Vec<_>> = windows.map(|id| self.windows.ask_position(id, &self.context)).collect();
-        let query = queries.filter(|_| is_any).and_then(|queries| queries.first().copied());
+        let query = self.windows.ask_position(id, &self.context);
         Lookup { learn: query.map(|query| Learn::Position { request: request.into(), query }), ..Lookup::default() }
     }
 

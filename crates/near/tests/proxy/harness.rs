@@ -12,6 +12,7 @@ pub const VISUAL: u32 = 0x21;
 pub const BASE: u32 = 0x20_0000;
 const RENDER: u8 = 139;
 pub const PROPERTY_CHANGE: u32 = 1 << 22;
+pub const STRUCTURE_NOTIFY: u32 = 1 << 17;
 /// Selected by another client, the window manager.
 pub const SUBSTRUCTURE_REDIRECT: u32 = 1 << 20;
 
@@ -153,6 +154,7 @@ impl Server {
                 }
                 None => self.error(3, word(4), 20),
             },
+            40 => self.reply(1, &[0, 0]),
             43 => self.reply(0, &[self.executed.iter().filter(|it| it[0] == 8).count() as u32]),
             84 => {
                 *self.cells.entry((word(4), word(8))).or_default() += 1;

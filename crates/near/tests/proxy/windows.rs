@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 //! The program's windows and the root window: properties, and selections of events.
 
-use crate::harness::{Harness, PROPERTY_CHANGE, ROOT, SUBSTRUCTURE_REDIRECT, messages, request};
+use crate::harness::{
+    BASE, Harness, PROPERTY_CHANGE, ROOT, STRUCTURE_NOTIFY, SUBSTRUCTURE_REDIRECT, messages, request,
+};
 use xqos_near::{Questions, Settings, Store};
 use xqos_wire::x11::bytes::ByteOrder;
 
@@ -66,4 +68,23 @@ fn a_refused_selection_reports_no_changes() {
     settle(&mut proxy, &change(5));
     let codes: Vec<u8> = messages(ORDER, &proxy.heard).iter().map(|message| message.code).collect();
     assert_eq!(codes, [0, 1], "no event");
+}
+
+const WINDOW: u32 = BASE + 1;
+const SIZE: u32 = 0x0020_0010;
+
+/// CreateWindow of a child of the root that selects these events.
+fn create(size: u32, events: u32) -> Vec<u8> {
+    request(ORDER, 1, 24, &[WINDOW, ROOT, 0, size, 0x1_0000, 0, 1 << 11, events])
+}
+
+#[test]
+fn the_server_says_which_window_is_at_a_position() {
+    let mut proxy = open();
+    settle(&mut proxy, &create(SIZE, STRUCTURE_NOTIFY));
+    for _ in 0..3 {
+        // No event reports another client's window there.
+        settle(&mut proxy, &request(ORDER, 40, 0, &[WINDOW, ROOT, 0]));
+    }
+    assert_eq!(proxy.near.report().total().answered, 0);
 }
