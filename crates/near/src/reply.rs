@@ -61,9 +61,7 @@ impl SharedState {
                         let what = "an error, as if it had not allocated this colour";
                         self.differs((op::FREE_COLORS_REQUEST, 0), Class::ConstantSetsState, what, store);
                     }
-                    if message[10] == op::CHANGE_WINDOW_ATTRIBUTES_REQUEST {
-                        self.windows.refuse(self.sequence.current());
-                    }
+                    self.windows.refuse(self.sequence.current());
                     self.give(message, self.sequence.current());
                 }
                 _ => self.hear_unasked(message),

@@ -178,7 +178,7 @@ impl SharedState {
     /// Geometry of the program's pixmaps, and of its windows until another client could have moved them.
     fn position(&self, request: &[u8]) -> Lookup {
         let Some(id) = self.order.u32(request, 4).filter(|_| request.len() == 8) else { return Lookup::default() };
-        let made = self.windows.geometry(id);
+        let made = self.windows.geometry(id, self.sequence.current());
         if let Some(answer) = made.or_else(|| self.windows.position(request).cloned()) {
             return Lookup { answer: Some(answer), ..Lookup::default() };
         }

@@ -35,6 +35,8 @@ struct Drawable {
     is_watched: bool,
     /// Number of property changes, reported or requested.
     changes: u32,
+    /// Number of the request that created it.
+    created: u64,
     /// `None` once another client could have changed the geometry.
     geometry: Option<Geometry>,
     parent: Option<u32>,
@@ -98,7 +100,7 @@ impl Windows {
         }
         match request[0] {
             op::CREATE_WINDOW_REQUEST => self.create_window(id, request, number, context),
-            op::CREATE_PIXMAP_REQUEST => self.create_pixmap(id, request, context),
+            op::CREATE_PIXMAP_REQUEST => self.create_pixmap(id, request, number, context),
             op::CHANGE_WINDOW_ATTRIBUTES_REQUEST => self.select(id, request, number),
             op::DESTROY_WINDOW_REQUEST => {
                 self.forget_below(id);
@@ -159,6 +161,7 @@ impl Windows {
                 // Events before the creation belong to an older window with this ID.
                 selected: VecDeque::from([(0, PROPERTY_CHANGE), (number, selects)]),
                 is_watched: selects & PROPERTY_CHANGE != 0,
+                created: number,
                 geometry,
                 parent: Some(parent),
                 ..Drawable::default()
@@ -166,12 +169,12 @@ impl Windows {
         );
     }
 
-    fn create_pixmap(&mut self, id: u32, request: &[u8], context: &ConnectionContext) {
+    fn create_pixmap(&mut self, id: u32, request: &[u8], number: u64, context: &ConnectionContext) {
         let short = |at| self.order.u16(request, at).unwrap_or(0);
         let above = self.order.u32(request, 8).and_then(|above| self.above(above, context));
         let bounds = [0, 0, short(12), short(14), 0];
         let geometry = above.map(|above| Geometry { root: above.root, depth: request[1], bounds });
-        self.insert(id, context, Drawable { geometry, ..Drawable::default() });
+        self.insert(id, context, Drawable { created: number, geometry, ..Drawable::default() });
     }
 
     /// Root and depth of the drawable on which another drawable is created.
@@ -209,8 +212,9 @@ impl Windows {
         window.is_watched |= selects & PROPERTY_CHANGE != 0;
     }
 
-    /// Undoes the selection of events with this request number, which the server has refused.
+    /// Undoes the request with this number, which the server has refused: a creation, or a selection of events.
     pub fn refuse(&mut self, number: u64) {
+        self.drawables.retain(|_, drawable| drawable.created != number);
         let order = self.order;
         for (&id, window) in &mut self.drawables {
             let count = window.selected.len();
@@ -342,9 +346,11 @@ impl Windows {
         self.properties.insert(request.into(), answer_of(reply));
     }
 
-    /// The GetGeometry reply, as long as only the program could have changed the geometry.
-    pub fn geometry(&self, id: u32) -> Option<Answer> {
-        let Geometry { root, depth, bounds } = self.drawables.get(&id)?.geometry?;
+    /// The GetGeometry reply, as long as only the program could have changed the geometry. The server must have passed
+    /// the creation: `reached` is the number of its last request.
+    pub fn geometry(&self, id: u32, reached: u64) -> Option<Answer> {
+        let drawable = self.drawables.get(&id).filter(|drawable| drawable.created <= reached)?;
+        let Geometry { root, depth, bounds } = drawable.geometry?;
         let mut answer = [0; 32];
         (answer[0], answer[1]) = (1, depth);
         put_u32(self.order, &mut answer, 8, root);
@@ -396,7 +402,8 @@ mod tests {
     #[test]
     fn geometry_is_known_from_creation_until_mapping() {
         let (mut windows, context) = created(0);
-        let answer = windows.geometry(WINDOW).unwrap();
+        assert_eq!(windows.geometry(WINDOW, 0), None, "the server may still refuse it");
+        let answer = windows.geometry(WINDOW, 1).unwrap();
         assert_eq!(
             answer[..],
             [&[1, 24, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x50, 0, 3, 0, 4, 0, 0x64, 0, 0x32, 0, 1], &[0; 10][..]].concat()
@@ -406,11 +413,11 @@ mod tests {
             2,
             &context,
         );
-        assert_eq!(windows.geometry(WINDOW + 1).unwrap()[1], 1);
+        assert_eq!(windows.geometry(WINDOW + 1, 2).unwrap()[1], 1);
         windows.hear(&mut request(ORDER, op::MAP_WINDOW_REQUEST, 0, &[WINDOW]), 3, &context);
-        assert_eq!(windows.geometry(WINDOW), None);
-        assert!(windows.geometry(WINDOW + 1).is_some(), "a pixmap's geometry never changes");
-        assert_eq!(windows.geometry(0x40_0001), None);
+        assert_eq!(windows.geometry(WINDOW, 3), None);
+        assert!(windows.geometry(WINDOW + 1, 3).is_some(), "a pixmap's geometry never changes");
+        assert_eq!(windows.geometry(0x40_0001, 3), None);
     }
 
     #[test]
@@ -420,10 +427,10 @@ mod tests {
             for (id, parent) in [(WINDOW + 1, WINDOW), (WINDOW + 2, WINDOW + 1), (WINDOW + 3, 0x50)] {
                 let words = [id, parent, 0, 0x0064_0032, 0x0001_0001, 0, 0];
                 windows.hear(&mut request(ORDER, op::CREATE_WINDOW_REQUEST, 0, &words), 2, &context);
-                assert!(windows.geometry(id).is_some());
+                assert!(windows.geometry(id, 2).is_some());
             }
             windows.hear(&mut request(ORDER, destroyed, 0, &[WINDOW]), 3, &context);
-            let known = [0, 1, 2, 3].map(|at| windows.geometry(WINDOW + at).is_some());
+            let known = [0, 1, 2, 3].map(|at| windows.geometry(WINDOW + at, 3).is_some());
             assert_eq!(known, [destroyed == op::DESTROY_SUBWINDOWS_REQUEST, false, false, true]);
         }
     }

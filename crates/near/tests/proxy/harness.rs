@@ -73,6 +73,8 @@ pub struct Server {
     number: u64,
     atoms: Vec<String>,
     masks: HashMap<u32, u32>,
+    /// Depth, and three words of GetGeometry's reply, of windows and pixmaps.
+    drawables: HashMap<u32, (u8, [u32; 3])>,
     properties: HashMap<(u32, u32), u32>,
     version: u32,
     /// Number of allocations, by colormap and pixel.
@@ -91,6 +93,7 @@ impl Server {
             number: 0,
             atoms: Vec::new(),
             masks,
+            drawables: HashMap::new(),
             properties: HashMap::new(),
             version: 0,
             cells: HashMap::new(),
@@ -118,14 +121,20 @@ impl Server {
         match request[0] {
             major if self.order.u16(request, 2) == Some(0) => self.error(16, 0, major),
             1 if self.masks.contains_key(&word(4)) => self.error(14, word(4), 1),
-            1 => _ = self.masks.insert(word(4), if word(28) == 1 << 11 { word(32) } else { 0 }),
+            1 if word(16) == 0 => self.error(2, 0, 1),
+            1 => {
+                self.masks.insert(word(4), if word(28) == 1 << 11 { word(32) } else { 0 });
+                self.drawables.insert(word(4), (request[1], [word(12), word(16), word(20) & 0xffff]));
+            }
             2 if !self.masks.contains_key(&word(4)) => self.error(3, word(4), 2),
             2 if word(12) & SUBSTRUCTURE_REDIRECT != 0 => self.error(10, word(4), 2),
             2 => _ = self.masks.insert(word(4), word(12)),
             8 if !self.masks.contains_key(&word(4)) => self.error(3, word(4), 8),
             8 => self.event(19, &[word(4), word(4)]),
-            14 if self.masks.contains_key(&word(4)) => self.reply(24, &[ROOT, word(4)]),
-            14 => self.reply(24, &[ROOT, 0, 0x0010_0010]),
+            14 => match self.drawables.get(&word(4)).copied() {
+                Some((depth, [position, size, border])) => self.reply(depth, &[ROOT, position, size, border]),
+                None => self.error(9, word(4), 14),
+            },
             16 => {
                 let length = usize::from(self.order.u16(request, 4).unwrap());
                 let name = String::from_utf8_lossy(&request[8..8 + length]).into_owned();
@@ -156,6 +165,8 @@ impl Server {
             },
             40 => self.reply(1, &[0, 0]),
             43 => self.reply(0, &[self.executed.iter().filter(|it| it[0] == 8).count() as u32]),
+            53 if word(12) == 0 => self.error(2, 0, 53),
+            53 => _ = self.drawables.insert(word(4), (request[1], [0, word(12), 0])),
             84 => {
                 *self.cells.entry((word(4), word(8))).or_default() += 1;
                 self.reply(0, &[word(8), word(12) ^ 0xffff, word(8)]);

@@ -2,7 +2,7 @@
 //! The program's windows and the root window: properties, and selections of events.
 
 use crate::harness::{
-    BASE, Harness, PROPERTY_CHANGE, ROOT, STRUCTURE_NOTIFY, SUBSTRUCTURE_REDIRECT, messages, request,
+    BASE, Harness, Heard, PROPERTY_CHANGE, ROOT, STRUCTURE_NOTIFY, SUBSTRUCTURE_REDIRECT, messages, request,
 };
 use xqos_near::{Questions, Settings, Store};
 use xqos_wire::x11::bytes::ByteOrder;
@@ -76,6 +76,56 @@ const SIZE: u32 = 0x0020_0010;
 /// CreateWindow of a child of the root that selects these events.
 fn create(size: u32, events: u32) -> Vec<u8> {
     request(ORDER, 1, 24, &[WINDOW, ROOT, 0, size, 0x1_0000, 0, 1 << 11, events])
+}
+
+/// CreatePixmap of a bitmap.
+fn create_pixmap(size: u32) -> Vec<u8> {
+    request(ORDER, 53, 1, &[WINDOW, ROOT, size])
+}
+
+/// GetGeometry.
+fn geometry() -> Vec<u8> {
+    request(ORDER, 14, 0, &[WINDOW])
+}
+
+fn sync() -> Vec<u8> {
+    request(ORDER, 43, 0, &[])
+}
+
+/// Codes of the messages that the program received, and the size in the last one.
+fn heard(proxy: &mut Harness) -> (Vec<u8>, Option<u32>) {
+    let heard = messages(ORDER, &std::mem::take(&mut proxy.heard));
+    let size = |reply: &Heard| ORDER.u32(&reply.rest, 13).filter(|_| reply.code == 1);
+    (heard.iter().map(|message| message.code).collect(), heard.last().and_then(size))
+}
+
+#[test]
+fn what_the_server_refused_has_no_geometry() {
+    for create in [create(0, STRUCTURE_NOTIFY), create_pixmap(0)] {
+        for relaxed in [false, true] {
+            let mut proxy = Harness::new(ORDER, Settings { relaxed, ..Settings::default() }, Store::default());
+            proxy.open(&Questions::default());
+            settle(&mut proxy, &sync());
+            heard(&mut proxy);
+            // The first question comes before the error of the creation.
+            settle(&mut proxy, &[&create[..], &geometry(), &geometry()].concat());
+            settle(&mut proxy, &geometry());
+            let answered = proxy.near.report().total().answered;
+            assert_eq!((heard(&mut proxy).0, answered), (vec![0, 0, 0, 0], 0), "relaxed {relaxed}");
+        }
+    }
+}
+
+#[test]
+fn a_geometry_is_answered_once_the_creation_has_succeeded() {
+    for create in [create(SIZE, STRUCTURE_NOTIFY), create_pixmap(SIZE)] {
+        let mut proxy = open();
+        settle(&mut proxy, &[create, sync()].concat());
+        settle(&mut proxy, &geometry());
+        let report = proxy.near.report();
+        assert_eq!((report.total().answered, report.differences), (1, 0));
+        assert_eq!(heard(&mut proxy).1, Some(SIZE));
+    }
 }
 
 #[test]
