@@ -12,8 +12,8 @@ pub enum Edit {
     Absent,
     /// Removes the hidden extensions from the list.
     List,
-    /// Removes the proxy's own event selection from a window's attributes.
-    Attributes,
+    /// Removes events that only the proxy selects from a window's attributes.
+    Attributes { added: u32 },
 }
 
 impl Edit {
@@ -21,7 +21,7 @@ impl Edit {
         match self {
             Edit::Absent => reply.get_mut(8..32).into_iter().for_each(|fields| fields.fill(0)),
             Edit::List => hide(order, reply),
-            Edit::Attributes => windows::without_added(order, reply),
+            Edit::Attributes { added } => windows::without_added(order, added, reply),
         }
     }
 }

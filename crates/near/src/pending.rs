@@ -11,7 +11,7 @@
 use crate::edit::Edit;
 use crate::opcodes::Watch;
 use crate::store::{Answer, Changes, Question};
-use crate::windows::{PositionQuery, PropertyQuery};
+use crate::windows::{GeometryQuery, PropertyQuery};
 use std::collections::VecDeque;
 use xqos_wire::answerable::Class;
 
@@ -20,7 +20,7 @@ use xqos_wire::answerable::Class;
 pub enum Learn {
     Answer { question: Question, watch: Option<Watch>, asked: Changes },
     Property { request: Box<[u8]>, reading: PropertyQuery },
-    Position { request: Box<[u8]>, query: PositionQuery },
+    Geometry(GeometryQuery),
 }
 
 #[derive(Debug)]

@@ -169,7 +169,7 @@ impl SharedState {
         }
         match learn {
             Some(Learn::Answer { question, watch, asked }) => store.keep(self.order, question, message, watch, asked),
-            Some(Learn::Position { request, query }) => self.windows.keep_position(query, &request, message),
+            Some(Learn::Geometry(query)) => self.windows.keep_geometry(query, message),
             Some(Learn::Property { request, reading }) => self.windows.keep(reading, &request, message),
             None => {}
         }
@@ -191,16 +191,15 @@ impl SharedState {
         if let Some(watch) = store.opcodes.changed_by(code, message[1], kind) {
             store.change(watch);
         }
+        let is_selected = self.windows.is_selected(message, here);
         if (op::CREATE_NOTIFY_EVENT..=op::CIRCULATE_REQUEST_EVENT).contains(&(code & 0x7f)) {
-            self.windows.unsettle();
+            self.windows.hear_structure(message, here);
         }
         if code == op::PROPERTY_NOTIFY_EVENT {
-            let (window, atom) = (order.u32(message, 4).unwrap_or(0), order.u32(message, 8));
-            self.windows.change(window, atom);
-            if !self.windows.is_selected(window, here) {
-                return;
-            }
+            self.windows.change(order.u32(message, 4).unwrap_or(0), order.u32(message, 8));
         }
-        self.give(message, here);
+        if is_selected {
+            self.give(message, here);
+        }
     }
 }

@@ -112,7 +112,7 @@ impl SharedState {
         } else if major == op::GET_PROPERTY_REQUEST {
             self.property(request)
         } else if major == op::GET_GEOMETRY_REQUEST {
-            self.position(request)
+            self.geometry(request)
         } else {
             self.stored_answer(request, known, store)
         };
@@ -120,8 +120,8 @@ impl SharedState {
             op::QUERY_EXTENSION_REQUEST if hidden.is_some() => Some(Edit::Absent),
             op::LIST_EXTENSIONS_REQUEST => Some(Edit::List),
             op::GET_WINDOW_ATTRIBUTES_REQUEST => {
-                let window = self.order.u32(request, 4);
-                window.is_some_and(|window| self.windows.is_added(window)).then_some(Edit::Attributes)
+                let added = self.order.u32(request, 4).map_or(0, |window| self.windows.added(window));
+                (added != 0).then_some(Edit::Attributes { added })
             }
             _ => None,
         };
@@ -167,7 +167,7 @@ impl SharedState {
         if self.settings.passive {
             return Lookup::default();
         }
-        if let Some(select) = self.windows.watch(window) {
+        if let Some(select) = self.windows.watch_properties(window) {
             self.ask_of_our_own(&select, None);
         }
         let reading = self.windows.read(window);
@@ -175,15 +175,20 @@ impl SharedState {
         Lookup { learn, ..Lookup::default() }
     }
 
-    /// Geometry of the program's pixmaps, and of its windows until another client could have moved them.
-    fn position(&self, request: &[u8]) -> Lookup {
+    /// Geometry of the program's pixmaps, and of its windows until a change is reported.
+    fn geometry(&mut self, request: &[u8]) -> Lookup {
         let Some(id) = self.order.u32(request, 4).filter(|_| request.len() == 8) else { return Lookup::default() };
-        let made = self.windows.geometry(id, self.sequence.current());
-        if let Some(answer) = made.or_else(|| self.windows.position(request).cloned()) {
+        if let Some(answer) = self.windows.geometry(id, self.sequence.current()) {
             return Lookup { answer: Some(answer), ..Lookup::default() };
         }
-        let query = self.windows.ask_position(id, &self.context);
-        Lookup { learn: query.map(|query| Learn::Position { request: request.into(), query }), ..Lookup::default() }
+        if self.settings.passive {
+            return Lookup::default();
+        }
+        if let Some(select) = self.windows.watch_geometry(id) {
+            self.ask_of_our_own(&select, None);
+        }
+        let learn = self.windows.ask_geometry(id).map(Learn::Geometry);
+        Lookup { learn, ..Lookup::default() }
     }
 
     /// Remembers a question for the program's next start, if another connection can ask it.

@@ -162,7 +162,7 @@ impl SharedState {
         let screen = self.context.greeting.screens.first().copied();
         for asked in properties.iter().filter_map(|line| line.build(screen, &|name| store.atom(name))) {
             let window = self.order.u32(&asked.request, 4).unwrap_or(0);
-            if let Some(select) = self.windows.watch(window) {
+            if let Some(select) = self.windows.watch_properties(window) {
                 self.ask_of_our_own(&select, None);
             }
             let request = asked.request[..].into();

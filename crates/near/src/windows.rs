@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT
 //! The program's windows and pixmaps, and the root windows: their selected events, properties and geometry.
 //!
-//! The proxy can answer queries for a property only while changes to it are reported on the same connection, because
-//! events on another connection may arrive later. The proxy therefore adds PropertyChange to the program's event
-//! selections, and drops the events that the program did not select.
+//! The proxy can answer queries for a property or a geometry only while changes to it are reported on the same
+//! connection, because events on another connection may arrive later. The proxy therefore adds PropertyChange and
+//! StructureNotify to the program's event selections, and drops the events that the program did not select.
+//!
+//! A geometry is known from an earlier reply, or from the request that creates the window or pixmap, once the server
+//! has executed it without an error. The latter holds for windows only if the request selects StructureNotify.
 
 use crate::bytes::{put_u16, put_u32, request};
 use crate::context::ConnectionContext;
@@ -18,6 +21,8 @@ const MAX_SELECTIONS: usize = 16;
 const MAX_NESTED: usize = 32;
 const EVENT_MASK: u32 = 1 << 11;
 const PROPERTY_CHANGE: u32 = 1 << 22;
+/// Events that the proxy adds: the reported changes of a window, and its destruction.
+const ADDED: u32 = PROPERTY_CHANGE | STRUCTURE_NOTIFY;
 const COPY_FROM_PARENT: u8 = 0;
 const INPUT_ONLY: u16 = 2;
 
@@ -31,17 +36,24 @@ const MAX_PROPERTY_BYTES: usize = 64 << 10;
 struct Drawable {
     /// The last changes of the program's selection: request number, and the events.
     selected: VecDeque<(u64, u32)>,
-    /// Whether the server reports property changes.
-    is_watched: bool,
+    /// The events among [`ADDED`] that the server reports.
+    watched: u32,
     /// Number of property changes, reported or requested.
     changes: u32,
     /// Number of the request that created it.
     created: u64,
-    /// `None` once another client could have changed the geometry.
-    geometry: Option<Geometry>,
+    /// Root and depth, which never change.
+    origin: Option<(u32, u8)>,
+    /// Position, size and border of a GetGeometry reply. `None` if another client could have changed them unreported.
+    bounds: Option<[u16; 5]>,
+    /// Number of times that `bounds` became invalid.
+    moves: u32,
+    /// `None` for roots and pixmaps.
     parent: Option<u32>,
     /// Whether the ID was in use at creation, so that the server has probably refused it.
     is_doubtful: bool,
+    /// Whether the program has destroyed it. The entry stays until the server reports this.
+    is_gone: bool,
 }
 
 impl Drawable {
@@ -49,14 +61,21 @@ impl Drawable {
     fn mask(&self) -> u32 {
         self.selected.back().map_or(0, |&(_, events)| events)
     }
-}
 
-/// The fields of a GetGeometry reply.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Geometry {
-    root: u32,
-    depth: u8,
-    bounds: [u16; 5],
+    fn unsettle(&mut self) {
+        self.bounds = None;
+        self.moves = self.moves.wrapping_add(1);
+    }
+
+    /// Whether the proxy can select events on it.
+    fn is_usable(&self) -> bool {
+        !self.is_doubtful && !self.is_gone
+    }
+
+    /// The events that report all changes of properties. Roots are never destroyed.
+    fn property_events(&self) -> u32 {
+        if self.parent.is_some() { ADDED } else { PROPERTY_CHANGE }
+    }
 }
 
 /// All drawables of a program, and the stored answers about them.
@@ -66,9 +85,6 @@ pub struct Windows {
     drawables: HashMap<u32, Drawable>,
     /// Replies to GetProperty; the key is the request.
     properties: HashMap<Box<[u8]>, Answer>,
-    /// Replies to position requests; the key is the request. `moves` counts how often these replies became invalid.
-    positions: HashMap<Box<[u8]>, Answer>,
-    moves: u32,
     /// Whether the server refused one of the proxy's selections.
     cannot_watch: bool,
 }
@@ -76,28 +92,28 @@ pub struct Windows {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PropertyQuery {
     pub window: u32,
+    created: u64,
     changes: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PositionQuery(u32);
+pub struct GeometryQuery {
+    window: u32,
+    created: u64,
+    moves: u32,
+}
 
 impl Windows {
     pub fn new(context: &ConnectionContext) -> Windows {
         let roots = context.greeting.screens.iter();
         let drawables = roots.map(|screen| (screen.root, Drawable::default())).collect();
-        let (properties, positions) = Default::default();
-        Windows { order: context.order, drawables, properties, positions, moves: 0, cannot_watch: false }
+        Windows { order: context.order, drawables, properties: HashMap::new(), cannot_watch: false }
     }
 
     /// Records a request from the program, and adds the proxy's event selection to it.
     pub fn hear(&mut self, request: &mut [u8], number: u64, context: &ConnectionContext) {
         let order = self.order;
         let Some(id) = order.u32(request, 4) else { return };
-        // Any of these requests may move windows.
-        if matches!(request[0], op::CREATE_WINDOW_REQUEST..=op::CIRCULATE_WINDOW_REQUEST) {
-            self.unsettle();
-        }
         match request[0] {
             op::CREATE_WINDOW_REQUEST => self.create_window(id, request, number, context),
             op::CREATE_PIXMAP_REQUEST => self.create_pixmap(id, request, number, context),
@@ -108,10 +124,11 @@ impl Windows {
             }
             op::FREE_PIXMAP_REQUEST => self.forget(id),
             op::DESTROY_SUBWINDOWS_REQUEST => self.forget_below(id),
-            op::MAP_SUBWINDOWS_REQUEST => self.drawables.values_mut().for_each(|window| window.geometry = None),
-            op::REPARENT_WINDOW_REQUEST | op::MAP_WINDOW_REQUEST | op::CONFIGURE_WINDOW_REQUEST => {
+            // A new size can move the children.
+            op::MAP_SUBWINDOWS_REQUEST | op::CONFIGURE_WINDOW_REQUEST => self.unsettle(),
+            op::REPARENT_WINDOW_REQUEST | op::MAP_WINDOW_REQUEST => {
                 if let Some(window) = self.drawables.get_mut(&id) {
-                    window.geometry = None;
+                    window.unsettle();
                     if request[0] == op::REPARENT_WINDOW_REQUEST {
                         window.parent = order.u32(request, 8);
                     }
@@ -127,7 +144,6 @@ impl Windows {
     /// uses such a length to create windows or select events, so the window is simply forgotten.
     pub fn hear_long(&mut self, request: &[u8], context: &ConnectionContext) {
         let Some(id) = self.order.u32(request, 8) else { return };
-        self.unsettle();
         match request[0] {
             op::CHANGE_PROPERTY_REQUEST | op::DELETE_PROPERTY_REQUEST | op::ROTATE_PROPERTIES_REQUEST => {
                 self.change(id, None)
@@ -136,7 +152,10 @@ impl Windows {
             | op::CREATE_PIXMAP_REQUEST
             | op::CHANGE_WINDOW_ATTRIBUTES_REQUEST
             | op::DESTROY_WINDOW_REQUEST
-            | op::FREE_PIXMAP_REQUEST => self.forget(id),
+            | op::FREE_PIXMAP_REQUEST => {
+                self.drawables.remove(&id);
+                self.forget_properties(id);
+            }
             _ => self.forget_all(context),
         }
     }
@@ -146,23 +165,21 @@ impl Windows {
         let short = |at| order.u16(request, at).unwrap_or(0);
         let (Some(parent), Some(mask)) = (order.u32(request, 8), order.u32(request, 28)) else { return };
         let selects = event_mask_at(mask, 32).and_then(|at| order.u32(request, at)).unwrap_or(0);
-        let above = self.above(parent, context);
-        let depth = match (request[1], short(22)) {
-            (_, INPUT_ONLY) => Some(0),
-            (COPY_FROM_PARENT, _) => above.map(|above| above.depth),
-            (depth, _) => Some(depth),
-        };
-        let bounds = [12, 14, 16, 18, 20].map(short);
-        let geometry = above.zip(depth).map(|(above, depth)| Geometry { root: above.root, depth, bounds });
+        let origin = self.origin(parent, context).map(|(root, above)| match (request[1], short(22)) {
+            (_, INPUT_ONLY) => (root, 0),
+            (COPY_FROM_PARENT, _) => (root, above),
+            (depth, _) => (root, depth),
+        });
+        let is_reported = selects & STRUCTURE_NOTIFY != 0;
         self.insert(
             id,
             context,
             Drawable {
-                // Events before the creation belong to an older window with this ID.
-                selected: VecDeque::from([(0, PROPERTY_CHANGE), (number, selects)]),
-                is_watched: selects & PROPERTY_CHANGE != 0,
+                selected: VecDeque::from([(number, selects)]),
+                watched: selects & ADDED,
                 created: number,
-                geometry,
+                origin,
+                bounds: is_reported.then(|| [12, 14, 16, 18, 20].map(short)),
                 parent: Some(parent),
                 ..Drawable::default()
             },
@@ -171,23 +188,26 @@ impl Windows {
 
     fn create_pixmap(&mut self, id: u32, request: &[u8], number: u64, context: &ConnectionContext) {
         let short = |at| self.order.u16(request, at).unwrap_or(0);
-        let above = self.order.u32(request, 8).and_then(|above| self.above(above, context));
-        let bounds = [0, 0, short(12), short(14), 0];
-        let geometry = above.map(|above| Geometry { root: above.root, depth: request[1], bounds });
-        self.insert(id, context, Drawable { created: number, geometry, ..Drawable::default() });
+        let above = self.order.u32(request, 8).and_then(|above| self.origin(above, context));
+        let (origin, bounds) = (above.map(|(root, _)| (root, request[1])), Some([0, 0, short(12), short(14), 0]));
+        self.insert(id, context, Drawable { created: number, origin, bounds, ..Drawable::default() });
     }
 
     /// Root and depth of the drawable on which another drawable is created.
-    fn above(&self, id: u32, context: &ConnectionContext) -> Option<Geometry> {
+    fn origin(&self, id: u32, context: &ConnectionContext) -> Option<(u32, u8)> {
         match context.greeting.screen(id) {
-            Some(screen) => Some(Geometry { root: id, depth: screen.depth, bounds: [0; 5] }),
-            None => self.drawables.get(&id)?.geometry,
+            Some(screen) => Some((id, screen.depth)),
+            None => self.drawables.get(&id)?.origin,
         }
     }
 
-    fn insert(&mut self, id: u32, context: &ConnectionContext, drawable: Drawable) {
-        let is_doubtful = self.drawables.contains_key(&id);
-        self.forget(id);
+    fn insert(&mut self, id: u32, context: &ConnectionContext, mut drawable: Drawable) {
+        let before = self.drawables.remove(&id);
+        let is_doubtful = before.as_ref().is_some_and(|before| !before.is_gone);
+        self.forget_properties(id);
+        // Events before the creation belong to the older window with this ID.
+        let before = before.map_or_else(|| [(0, PROPERTY_CHANGE)].into(), |before| before.selected);
+        before.into_iter().rev().take(MAX_SELECTIONS).for_each(|events| drawable.selected.push_front(events));
         // The server refuses IDs outside the program's range.
         if context.greeting.is_own(id) && self.drawables.len() < MAX_DRAWABLES {
             let doubtful = || Drawable { is_doubtful, ..Drawable::default() };
@@ -206,10 +226,8 @@ impl Windows {
         if window.selected.len() > MAX_SELECTIONS {
             window.selected.pop_front();
         }
-        if window.is_watched {
-            put_u32(order, request, at, selects | PROPERTY_CHANGE);
-        }
-        window.is_watched |= selects & PROPERTY_CHANGE != 0;
+        put_u32(order, request, at, selects | window.watched);
+        window.watched |= selects & ADDED;
     }
 
     /// Undoes the request with this number, which the server has refused: a creation, or a selection of events.
@@ -220,18 +238,34 @@ impl Windows {
             let count = window.selected.len();
             window.selected.retain(|&(since, _)| since != number);
             if window.selected.len() < count {
-                window.is_watched = false;
+                window.watched = 0;
+                window.unsettle();
                 window.changes = window.changes.wrapping_add(1);
                 self.properties.retain(|read, _| order.u32(read, 4) != Some(id));
             }
         }
     }
 
+    /// Forgets a drawable that the program frees. Of a window whose destruction will be reported, the selection stays.
     fn forget(&mut self, id: u32) {
-        if self.drawables.remove(&id).is_some() {
-            let order = self.order;
-            self.properties.retain(|read, _| order.u32(read, 4) != Some(id));
+        match self.drawables.get_mut(&id) {
+            Some(window) if window.watched & STRUCTURE_NOTIFY != 0 => {
+                window.is_gone = true;
+                window.unsettle();
+            }
+            _ => _ = self.drawables.remove(&id),
         }
+        self.forget_properties(id);
+    }
+
+    fn forget_properties(&mut self, id: u32) {
+        let order = self.order;
+        self.properties.retain(|read, _| order.u32(read, 4) != Some(id));
+    }
+
+    /// Forgets the geometries of all windows.
+    fn unsettle(&mut self) {
+        self.drawables.values_mut().filter(|it| it.parent.is_some()).for_each(Drawable::unsettle);
     }
 
     /// Forgets all windows below a window, which are destroyed with it.
@@ -245,41 +279,36 @@ impl Windows {
         std::iter::successors(parent(&id), parent).take(MAX_NESTED).any(|parent| parent == ancestor)
     }
 
-    /// Forgets all positions, because windows may have moved.
-    pub fn unsettle(&mut self) {
-        self.moves = self.moves.wrapping_add(1);
-        self.positions.clear();
+    /// Starts a geometry request, if the server reports changes of the geometry.
+    pub fn ask_geometry(&self, id: u32) -> Option<GeometryQuery> {
+        let window = self.drawables.get(&id).filter(|window| window.is_usable() && window.parent.is_some())?;
+        let is_reported = window.watched & STRUCTURE_NOTIFY != 0 && !self.cannot_watch;
+        is_reported.then_some(GeometryQuery { window: id, created: window.created, moves: window.moves })
     }
 
-    /// The reply to an earlier position request, if no window could have moved since.
-    pub fn position(&self, request: &[u8]) -> Option<&Answer> {
-        self.positions.get(request)
+    /// Stores a geometry, if it has not changed since the request.
+    pub fn keep_geometry(&mut self, query: GeometryQuery, reply: &[u8]) {
+        let (order, asked) = (self.order, (query.created, query.moves));
+        let window = self.drawables.get_mut(&query.window);
+        let Some(window) = window.filter(|window| (window.created, window.moves) == asked) else { return };
+        window.origin = order.u32(reply, 8).map(|root| (root, reply[1]));
+        window.bounds = Some([12, 14, 16, 18, 20].map(|at| order.u16(reply, at).unwrap_or(0)));
     }
 
-    /// Starts a position request, if the server reports position changes. The server does so for a child of a root
-    /// window if the program selects StructureNotify on the child; only the program moves the child's descendants.
-    pub fn ask_position(&self, id: u32, context: &ConnectionContext) -> Option<PositionQuery> {
-        let mut window = self.drawables.get(&id)?;
-        for _ in 0..MAX_NESTED {
-            let parent = window.parent?;
-            if context.greeting.screen(parent).is_some() {
-                return (window.mask() & STRUCTURE_NOTIFY != 0).then_some(PositionQuery(self.moves));
-            }
-            window = self.drawables.get(&parent)?;
-        }
-        None
-    }
-
-    /// Stores a position, if no window has moved since the request.
-    pub fn keep_position(&mut self, PositionQuery(moves): PositionQuery, request: &[u8], reply: &[u8]) {
-        if self.moves == moves && self.positions.len() < MAX_PROPERTIES {
-            self.positions.insert(request.into(), answer_of(reply));
+    /// Records an event that reports a change of the window tree. Another client may have caused it.
+    pub fn hear_structure(&mut self, event: &[u8], number: u64) {
+        let Some(id) = self.order.u32(event, 8).filter(|_| event[0] & 0x7f != op::CREATE_NOTIFY_EVENT) else { return };
+        let Some(window) = self.drawables.get_mut(&id).filter(|window| window.created <= number) else { return };
+        window.unsettle();
+        if event[0] == op::DESTROY_NOTIFY_EVENT {
+            self.drawables.remove(&id);
+            self.forget_properties(id);
         }
     }
 
     /// Forgets all geometries, and all properties except those of the roots, because the window tree is unknown.
     fn forget_all(&mut self, context: &ConnectionContext) {
-        self.drawables.values_mut().for_each(|window| window.geometry = None);
+        self.unsettle();
         let is_root = |id| context.greeting.screen(id).is_some();
         let order = self.order;
         self.properties.retain(|read, _| order.u32(read, 4).is_some_and(is_root));
@@ -294,26 +323,53 @@ impl Windows {
         self.properties.retain(|read, _| order.u32(read, 4) != Some(id) || is_other(read));
     }
 
-    /// Whether the program had selected a PropertyNotify event that arrives with request number `number`.
-    pub fn is_selected(&self, id: u32, number: u64) -> bool {
-        let Some(window) = self.drawables.get(&id).filter(|window| !window.is_doubtful) else { return true };
+    /// Whether the program had selected an event that arrives with request number `number`.
+    pub fn is_selected(&self, event: &[u8], number: u64) -> bool {
+        let word = |at| self.order.u32(event, at);
+        let kind = match event[0] {
+            op::PROPERTY_NOTIFY_EVENT => PROPERTY_CHANGE,
+            // Only StructureNotify names the same window twice; SubstructureNotify names the parent first.
+            op::DESTROY_NOTIFY_EVENT
+            | op::UNMAP_NOTIFY_EVENT
+            | op::MAP_NOTIFY_EVENT
+            | op::REPARENT_NOTIFY_EVENT
+            | op::CONFIGURE_NOTIFY_EVENT
+            | op::GRAVITY_NOTIFY_EVENT
+            | op::CIRCULATE_NOTIFY_EVENT
+                if word(4) == word(8) =>
+            {
+                STRUCTURE_NOTIFY
+            }
+            _ => return true,
+        };
+        let window = word(4).and_then(|id| self.drawables.get(&id)).filter(|window| !window.is_doubtful);
+        let Some(window) = window else { return true };
         let found = window.selected.iter().rev().find(|&&(since, _)| number >= since);
-        found.is_some_and(|&(_, events)| events & PROPERTY_CHANGE != 0)
+        found.is_some_and(|&(_, events)| events & kind != 0)
     }
 
-    /// Whether the proxy selects PropertyChange and the program does not.
-    pub fn is_added(&self, id: u32) -> bool {
-        self.drawables.get(&id).is_some_and(|window| window.is_watched && window.mask() & PROPERTY_CHANGE == 0)
+    /// The events of a window that the proxy selects and the program does not.
+    pub fn added(&self, id: u32) -> u32 {
+        self.drawables.get(&id).map_or(0, |window| window.watched & !window.mask())
     }
 
-    /// The request that selects PropertyChange on a window, if that is possible and not yet done.
-    pub fn watch(&mut self, id: u32) -> Option<Vec<u8>> {
-        let window = self
-            .drawables
-            .get_mut(&id)
-            .filter(|window| !window.is_watched && !window.is_doubtful && !self.cannot_watch)?;
-        window.is_watched = true;
-        let words = [id, EVENT_MASK, window.mask() | PROPERTY_CHANGE];
+    /// The request that selects the changes of a window's properties, if that is possible and not yet done.
+    pub fn watch_properties(&mut self, id: u32) -> Option<Vec<u8>> {
+        self.watch(id, self.drawables.get(&id)?.property_events())
+    }
+
+    /// The same for the changes of a window's geometry.
+    pub fn watch_geometry(&mut self, id: u32) -> Option<Vec<u8>> {
+        self.drawables.get(&id)?.parent.and_then(|_| self.watch(id, STRUCTURE_NOTIFY))
+    }
+
+    fn watch(&mut self, id: u32, events: u32) -> Option<Vec<u8>> {
+        let window = self.drawables.get_mut(&id).filter(|window| window.is_usable() && !self.cannot_watch)?;
+        if window.watched & events == events {
+            return None;
+        }
+        window.watched |= events;
+        let words = [id, EVENT_MASK, window.mask() | window.watched];
         Some(request(self.order, op::CHANGE_WINDOW_ATTRIBUTES_REQUEST, 0, &words))
     }
 
@@ -325,19 +381,25 @@ impl Windows {
     pub fn give_up(&mut self) {
         self.cannot_watch = true;
         self.properties.clear();
+        self.unsettle();
     }
 
     /// Starts a property request, if the server reports property changes.
     pub fn read(&self, id: u32) -> Option<PropertyQuery> {
-        let window =
-            self.drawables.get(&id).filter(|window| window.is_watched && !window.is_doubtful && !self.cannot_watch)?;
-        Some(PropertyQuery { window: id, changes: window.changes })
+        let window = self.drawables.get(&id).filter(|window| window.is_usable() && !self.cannot_watch)?;
+        let events = window.property_events();
+        (window.watched & events == events).then_some(PropertyQuery {
+            window: id,
+            created: window.created,
+            changes: window.changes,
+        })
     }
 
     /// Stores a property, if the window's properties have not changed since the request.
     pub fn keep(&mut self, reading: PropertyQuery, request: &[u8], reply: &[u8]) {
         let window = self.drawables.get(&reading.window).filter(|_| !self.cannot_watch);
-        if window.is_none_or(|window| window.changes != reading.changes) || reply.len() > MAX_PROPERTY_BYTES {
+        let asked = (reading.created, reading.changes);
+        if window.is_none_or(|window| (window.created, window.changes) != asked) || reply.len() > MAX_PROPERTY_BYTES {
             return;
         }
         if self.properties.len() >= MAX_PROPERTIES {
@@ -346,11 +408,10 @@ impl Windows {
         self.properties.insert(request.into(), answer_of(reply));
     }
 
-    /// The GetGeometry reply, as long as only the program could have changed the geometry. The server must have passed
-    /// the creation: `reached` is the number of its last request.
+    /// The GetGeometry reply, once the server has passed the creation, number `reached` or lower.
     pub fn geometry(&self, id: u32, reached: u64) -> Option<Answer> {
         let drawable = self.drawables.get(&id).filter(|drawable| drawable.created <= reached)?;
-        let Geometry { root, depth, bounds } = drawable.geometry?;
+        let ((root, depth), bounds) = drawable.origin.zip(drawable.bounds)?;
         let mut answer = [0; 32];
         (answer[0], answer[1]) = (1, depth);
         put_u32(self.order, &mut answer, 8, root);
@@ -361,11 +422,11 @@ impl Windows {
     }
 }
 
-/// Removes the proxy's event selection from a GetWindowAttributes reply.
-pub fn without_added(order: ByteOrder, reply: &mut [u8]) {
+/// Removes events that the proxy selects from a GetWindowAttributes reply.
+pub fn without_added(order: ByteOrder, added: u32, reply: &mut [u8]) {
     const OWN_MASK: usize = 36;
     if let Some(mask) = order.u32(reply, OWN_MASK) {
-        put_u32(order, reply, OWN_MASK, mask & !PROPERTY_CHANGE);
+        put_u32(order, reply, OWN_MASK, mask & !added);
     }
 }
 
@@ -401,7 +462,8 @@ mod tests {
 
     #[test]
     fn geometry_is_known_from_creation_until_mapping() {
-        let (mut windows, context) = created(0);
+        assert_eq!(created(0).0.geometry(WINDOW, 1), None, "changes are not reported");
+        let (mut windows, context) = created(STRUCTURE_NOTIFY);
         assert_eq!(windows.geometry(WINDOW, 0), None, "the server may still refuse it");
         let answer = windows.geometry(WINDOW, 1).unwrap();
         assert_eq!(
@@ -423,9 +485,9 @@ mod tests {
     #[test]
     fn windows_are_destroyed_with_their_parents() {
         for destroyed in [op::DESTROY_WINDOW_REQUEST, op::DESTROY_SUBWINDOWS_REQUEST] {
-            let (mut windows, context) = created(0);
+            let (mut windows, context) = created(STRUCTURE_NOTIFY);
             for (id, parent) in [(WINDOW + 1, WINDOW), (WINDOW + 2, WINDOW + 1), (WINDOW + 3, 0x50)] {
-                let words = [id, parent, 0, 0x0064_0032, 0x0001_0001, 0, 0];
+                let words = [id, parent, 0, 0x0064_0032, 0x0001_0001, 0, EVENT_MASK, STRUCTURE_NOTIFY];
                 windows.hear(&mut request(ORDER, op::CREATE_WINDOW_REQUEST, 0, &words), 2, &context);
                 assert!(windows.geometry(id, 2).is_some());
             }
@@ -435,28 +497,33 @@ mod tests {
         }
     }
 
+    fn event(code: u8, words: &[u32]) -> Vec<u8> {
+        request(ORDER, code, 0, words)
+    }
+
     #[test]
     fn the_proxys_event_selection_is_added_and_hidden() {
         let (mut windows, context) = created(1);
         assert_eq!(windows.read(WINDOW), None, "changes are not selected yet");
-        let added = windows.watch(WINDOW).unwrap();
-        assert_eq!(
-            added,
-            request(ORDER, op::CHANGE_WINDOW_ATTRIBUTES_REQUEST, 0, &[WINDOW, EVENT_MASK, PROPERTY_CHANGE | 1])
-        );
-        assert!(windows.is_added(WINDOW) && !windows.is_selected(WINDOW, 5));
+        let added = windows.watch_properties(WINDOW).unwrap();
+        assert_eq!(added, request(ORDER, op::CHANGE_WINDOW_ATTRIBUTES_REQUEST, 0, &[WINDOW, EVENT_MASK, ADDED | 1]));
+        let changed = event(op::PROPERTY_NOTIFY_EVENT, &[WINDOW, 39]);
+        assert!(windows.added(WINDOW) == ADDED && !windows.is_selected(&changed, 5));
         let mut select = request(ORDER, op::CHANGE_WINDOW_ATTRIBUTES_REQUEST, 0, &[WINDOW, 1 | EVENT_MASK, 7, 2]);
         windows.hear(&mut select, 6, &context);
-        assert_eq!(ORDER.u32(&select, 16), Some(PROPERTY_CHANGE | 2));
+        assert_eq!(ORDER.u32(&select, 16), Some(ADDED | 2));
         let mut select =
             request(ORDER, op::CHANGE_WINDOW_ATTRIBUTES_REQUEST, 0, &[WINDOW, EVENT_MASK, PROPERTY_CHANGE]);
         windows.hear(&mut select, 9, &context);
-        assert!(!windows.is_selected(WINDOW, 8) && windows.is_selected(WINDOW, 9) && !windows.is_added(WINDOW));
+        assert!(!windows.is_selected(&changed, 8) && windows.is_selected(&changed, 9));
+        assert_eq!(windows.added(WINDOW), STRUCTURE_NOTIFY);
+        assert!(!windows.is_selected(&event(op::CONFIGURE_NOTIFY_EVENT, &[WINDOW, WINDOW]), 9));
+        assert!(windows.is_selected(&event(op::CONFIGURE_NOTIFY_EVENT, &[0x50, WINDOW]), 9), "SubstructureNotify");
     }
 
     #[test]
     fn a_property_is_known_until_it_changes() {
-        let (mut windows, context) = created(PROPERTY_CHANGE);
+        let (mut windows, context) = created(ADDED);
         let read = request(ORDER, 20, 0, &[WINDOW, 39, 31, 0, 100]);
         let reading = windows.read(WINDOW).unwrap();
         windows.keep(reading, &read, &[1; 32]);

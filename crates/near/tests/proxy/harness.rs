@@ -129,8 +129,9 @@ impl Server {
             2 if !self.masks.contains_key(&word(4)) => self.error(3, word(4), 2),
             2 if word(12) & SUBSTRUCTURE_REDIRECT != 0 => self.error(10, word(4), 2),
             2 => _ = self.masks.insert(word(4), word(12)),
+            4 => self.destroy(word(4)),
             8 if !self.masks.contains_key(&word(4)) => self.error(3, word(4), 8),
-            8 => self.event(19, &[word(4), word(4)]),
+            8 => self.report(19, word(4)),
             14 => match self.drawables.get(&word(4)).copied() {
                 Some((depth, [position, size, border])) => self.reply(depth, &[ROOT, position, size, border]),
                 None => self.error(9, word(4), 14),
@@ -193,6 +194,26 @@ impl Server {
             }
             RENDER if request[1] == 1 => self.reply(0, &[self.version, 7]),
             _ => {}
+        }
+    }
+
+    /// Resizes a window, as another client.
+    pub fn resize(&mut self, window: u32, size: u32) {
+        self.drawables.get_mut(&window).unwrap().1[1] = size;
+        self.report(22, window);
+    }
+
+    /// Destroys a window, as another client or as the program.
+    pub fn destroy(&mut self, window: u32) {
+        self.report(17, window);
+        self.drawables.remove(&window);
+        self.masks.remove(&window);
+    }
+
+    /// Sends a StructureNotify event, if this client has selected it.
+    fn report(&mut self, code: u8, window: u32) {
+        if self.masks.get(&window).is_some_and(|mask| mask & STRUCTURE_NOTIFY != 0) {
+            self.event(code, &[window, window]);
         }
     }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! A program that sends random requests in random pieces receives the same messages with and without the proxy.
 
-use crate::harness::{BASE, COLORMAP, Harness, Heard, ROOT, Server, messages, named, request};
+use crate::harness::{BASE, COLORMAP, Harness, Heard, ROOT, STRUCTURE_NOTIFY, Server, messages, named, request};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use xqos_near::{Questions, Settings, Store};
@@ -79,7 +79,7 @@ impl Op {
 }
 
 fn op() -> impl Strategy<Value = Op> {
-    let mask = prop_oneof![Just(0), Just(1), Just(PROPERTY_CHANGE), Just(PROPERTY_CHANGE | 1)];
+    let mask = prop_oneof![Just(0), Just(1), Just(PROPERTY_CHANGE), Just(PROPERTY_CHANGE | 1), Just(STRUCTURE_NOTIFY)];
     prop_oneof![
         8 => (0..NAMES.len(), any::<bool>()).prop_map(|(name, makes)| Op::Atom { name, makes }),
         2 => (0..5u32).prop_map(Op::AtomName),

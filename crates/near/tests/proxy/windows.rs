@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! The program's windows and the root window: properties, and selections of events.
+//! The program's windows and the root window: properties, selections of events, and changes by other clients.
 
 use crate::harness::{
     BASE, Harness, Heard, PROPERTY_CHANGE, ROOT, STRUCTURE_NOTIFY, SUBSTRUCTURE_REDIRECT, messages, request,
@@ -137,4 +137,44 @@ fn the_server_says_which_window_is_at_a_position() {
         settle(&mut proxy, &request(ORDER, 40, 0, &[WINDOW, ROOT, 0]));
     }
     assert_eq!(proxy.near.report().total().answered, 0);
+}
+
+#[test]
+fn changes_by_other_clients_are_seen_whatever_the_program_selects() {
+    const LARGER: u32 = 0x0040_0030;
+    for (selects, events) in [(0, 0), (STRUCTURE_NOTIFY, 1)] {
+        for relaxed in [false, true] {
+            let mut proxy = Harness::new(ORDER, Settings { relaxed, ..Settings::default() }, Store::default());
+            proxy.open(&Questions::default());
+            settle(&mut proxy, &[create(SIZE, selects), sync()].concat());
+            (0..2).for_each(|_| settle(&mut proxy, &geometry()));
+            assert!(proxy.near.report().total().answered > 0, "the geometry is known");
+            heard(&mut proxy);
+            proxy.server.resize(WINDOW, LARGER);
+            settle(&mut proxy, &sync());
+            settle(&mut proxy, &geometry());
+            let (codes, size) = heard(&mut proxy);
+            assert_eq!((codes, size), ([vec![22; events], vec![1, 1]].concat(), Some(LARGER)));
+            settle(&mut proxy, &request(ORDER, 20, 0, &[WINDOW, ATOM, 31, 0, 1]));
+            proxy.server.destroy(WINDOW);
+            settle(&mut proxy, &sync());
+            settle(&mut proxy, &geometry());
+            settle(&mut proxy, &request(ORDER, 20, 0, &[WINDOW, ATOM, 31, 0, 1]));
+            let (codes, _) = heard(&mut proxy);
+            assert_eq!(codes, [vec![1], vec![17; events], vec![1, 0, 0]].concat());
+            assert_eq!(proxy.near.report().differences, 0);
+        }
+    }
+}
+
+#[test]
+fn only_selected_events_report_that_the_program_destroyed_a_window() {
+    for (selects, events) in [(0, 0), (STRUCTURE_NOTIFY, 1)] {
+        let mut proxy = open();
+        // The first query makes the proxy select StructureNotify.
+        settle(&mut proxy, &[create(SIZE, selects), geometry()].concat());
+        heard(&mut proxy);
+        settle(&mut proxy, &[request(ORDER, 4, 0, &[WINDOW]), create(SIZE, 0), geometry()].concat());
+        assert_eq!(heard(&mut proxy).0, [vec![17; events], vec![1]].concat());
+    }
 }
