@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! Tests `xqos near`: programs get the same answers as without it, but sooner, and no process or file is left.
 
+mod other_clients;
+
 use crate::fixture::{Ended, Folder, Running, Server, ended, eventually, xqos};
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{self, DirBuilder, File};
@@ -63,6 +65,12 @@ impl Proxy {
 
     fn socket(&self) -> UnixStream {
         UnixStream::connect(format!("/tmp/.X11-unix/X{}", self.display.trim_start_matches(':'))).unwrap()
+    }
+
+    fn client(&self) -> RustConnection {
+        let (stream, _) = DefaultStream::from_unix_stream(self.socket()).unwrap();
+        let (name, data) = (b"MIT-MAGIC-COOKIE-1".to_vec(), self.cookie());
+        RustConnection::connect_to_stream_with_auth_info(stream, 0, name, data).unwrap()
     }
 
     /// Connects a client with the cookie, and reads the setup reply.
@@ -293,9 +301,7 @@ fn colours_that_were_answered_locally_can_be_freed_on_the_server() {
         let proxy = Proxy::start(&server, &folder, options);
         // The first client's query reaches the server; the second client is answered locally.
         for _ in 0..2 {
-            let (stream, _) = DefaultStream::from_unix_stream(proxy.socket()).unwrap();
-            let (name, data) = (b"MIT-MAGIC-COOKIE-1".to_vec(), proxy.cookie());
-            let client = RustConnection::connect_to_stream_with_auth_info(stream, 0, name, data).unwrap();
+            let client = proxy.client();
             let colormap = client.setup().roots[0].default_colormap;
             let plain = client.alloc_color(colormap, 0x1200, 0x3400, 0x5600).unwrap().reply().unwrap().pixel;
             let named = client.alloc_named_color(colormap, b"wheat1").unwrap().reply().unwrap().pixel;
