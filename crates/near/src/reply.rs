@@ -188,8 +188,11 @@ impl SharedState {
             self.reach(number, store);
         }
         let here = self.sequence.current();
+        let is_of_root = || order.u32(message, 8).is_some_and(|id| self.context.greeting.screen(id).is_some());
         if let Some(watch) = store.opcodes.changed_by(code, message[1], kind) {
-            store.change(watch);
+            if code != op::CONFIGURE_NOTIFY_EVENT || is_of_root() {
+                store.change(watch);
+            }
         }
         let is_selected = self.windows.is_selected(message, here);
         if (op::CREATE_NOTIFY_EVENT..=op::CIRCULATE_REQUEST_EVENT).contains(&(code & 0x7f)) {

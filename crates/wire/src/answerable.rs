@@ -125,6 +125,8 @@ impl Row {
 const MAPPING: &[&str] = &["MappingNotify"];
 const XKB_MAP: &[&str] = &["XKEYBOARD::MapNotify", "XKEYBOARD::NewKeyboardNotify", "MappingNotify"];
 const RANDR: &[&str] = &["RANDR::ScreenChangeNotify", "RANDR::Notify"];
+/// For a monitor that a client sets or deletes, the server sends only the ConfigureNotify of the root window.
+const MONITORS: &[&str] = &["RANDR::ScreenChangeNotify", "RANDR::Notify", "ConfigureNotify"];
 const DEVICES: &[&str] = &["XInputExtension::Hierarchy", "XInputExtension::DeviceChanged"];
 
 /// Every request that is not [`Class::Never`], except those called QueryVersion. Comments name the state that the
@@ -175,13 +177,11 @@ pub const TABLE: &[Row] = &[
     watched("RANDR::GetScreenResourcesCurrent", RANDR),
     watched("RANDR::GetOutputInfo", RANDR),
     watched("RANDR::GetOutputProperty", RANDR).when(Condition::Undeleted),
-    watched("RANDR::ListOutputProperties", RANDR),
-    watched("RANDR::QueryOutputProperty", RANDR),
     watched("RANDR::GetCrtcInfo", RANDR),
     watched("RANDR::GetOutputPrimary", RANDR),
     watched("RANDR::GetProviders", RANDR),
     watched("RANDR::GetProviderInfo", RANDR),
-    watched("RANDR::GetMonitors", RANDR),
+    watched("RANDR::GetMonitors", MONITORS),
     watched("XInputExtension::XIQueryDevice", DEVICES),
     watched("XInputExtension::XIGetProperty", &["XInputExtension::Property"]).when(Condition::Undeleted),
     shadowed("GetGeometry"),
@@ -282,6 +282,9 @@ mod tests {
             "GetImage",
             "QueryKeymap",
             "SYNC::QueryCounter",
+            // No event reports ConfigureOutputProperty.
+            "RANDR::ListOutputProperties",
+            "RANDR::QueryOutputProperty",
             "MIT-SHM::GetImage",
             "XC-MISC::GetXIDRange",
             "NOBODYS::request 3",

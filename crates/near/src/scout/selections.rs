@@ -3,22 +3,32 @@
 
 use super::Watch;
 use crate::bytes::{NATIVE, put_u16, request};
+use crate::opcodes::op;
 
 /// The requests that select an extension's change events.
 pub fn selections(watch: Watch, major: u8, roots: &[u32]) -> Vec<Vec<u8>> {
     match watch {
         Watch::Keys => vec![keyboard_events(major)],
         Watch::Devices => roots.iter().map(|&root| device_events(major, root)).collect(),
-        // The events are ScreenChange, CrtcChange, OutputChange and OutputProperty.
-        Watch::Screens => roots.iter().map(|&root| screen_events(major, root)).collect(),
+        Watch::Screens => roots.iter().flat_map(|&root| [screen_events(major, root), root_events(root)]).collect(),
         Watch::Fonts => Vec::new(),
     }
 }
 
 fn screen_events(major: u8, root: u32) -> Vec<u8> {
+    /// The events ScreenChange, CrtcChange, OutputChange, OutputProperty, ProviderChange, ProviderProperty and
+    /// ResourceChange.
+    const EVENTS: u16 = 0x7f;
     let mut bytes = request(NATIVE, major, 4, &[root, 0]);
-    put_u16(NATIVE, &mut bytes, 8, 0xf);
+    put_u16(NATIVE, &mut bytes, 8, EVENTS);
     bytes
+}
+
+/// Selects the root window's ConfigureNotify, which reports monitors.
+fn root_events(root: u32) -> Vec<u8> {
+    const EVENT_MASK: u32 = 1 << 11;
+    const STRUCTURE_NOTIFY: u32 = 1 << 17;
+    request(NATIVE, op::CHANGE_WINDOW_ATTRIBUTES_REQUEST, 0, &[root, EVENT_MASK, STRUCTURE_NOTIFY])
 }
 
 fn device_events(major: u8, root: u32) -> Vec<u8> {

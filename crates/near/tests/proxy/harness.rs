@@ -11,6 +11,7 @@ pub const COLORMAP: u32 = 0x20;
 pub const VISUAL: u32 = 0x21;
 pub const BASE: u32 = 0x20_0000;
 const RENDER: u8 = 139;
+pub const RANDR: u8 = 140;
 pub const PROPERTY_CHANGE: u32 = 1 << 22;
 pub const STRUCTURE_NOTIFY: u32 = 1 << 17;
 /// Selected by another client, the window manager.
@@ -77,6 +78,8 @@ pub struct Server {
     drawables: HashMap<u32, (u8, [u32; 3])>,
     properties: HashMap<(u32, u32), u32>,
     version: u32,
+    /// The answer to each request of RANDR.
+    pub monitors: u32,
     /// Number of allocations, by colormap and pixel.
     pub cells: HashMap<(u32, u32), u32>,
     /// All executed requests.
@@ -96,6 +99,7 @@ impl Server {
             drawables: HashMap::new(),
             properties: HashMap::new(),
             version: 0,
+            monitors: 1,
             cells: HashMap::new(),
             executed: Vec::new(),
         }
@@ -188,6 +192,7 @@ impl Server {
                 self.out[at..at + 4].copy_from_slice(&fields);
             }
             119 => self.reply(0, &[0]),
+            RANDR => self.reply(0, &[self.monitors]),
             RENDER if request[1] == 0 => {
                 self.version = self.version.max(word(8));
                 self.reply(0, &[0, self.version]);

@@ -2,8 +2,9 @@
 //! The program's windows and the root window: properties, selections of events, and changes by other clients.
 
 use crate::harness::{
-    BASE, Harness, Heard, PROPERTY_CHANGE, ROOT, STRUCTURE_NOTIFY, SUBSTRUCTURE_REDIRECT, messages, request,
+    BASE, Harness, Heard, PROPERTY_CHANGE, RANDR, ROOT, STRUCTURE_NOTIFY, SUBSTRUCTURE_REDIRECT, messages, request,
 };
+use xqos_near::store::Watch;
 use xqos_near::{Questions, Settings, Store};
 use xqos_wire::x11::bytes::ByteOrder;
 
@@ -177,4 +178,25 @@ fn only_selected_events_report_that_the_program_destroyed_a_window() {
         settle(&mut proxy, &[request(ORDER, 4, 0, &[WINDOW]), create(SIZE, 0), geometry()].concat());
         assert_eq!(heard(&mut proxy).0, [vec![17; events], vec![1]].concat());
     }
+}
+
+#[test]
+fn a_configured_root_window_may_have_other_monitors() {
+    let mut store = Store::default();
+    store.opcodes.learn("RANDR", RANDR, 89, 147);
+    store.watch(Watch::Screens);
+    let mut proxy = Harness::new(ORDER, Settings::default(), store);
+    proxy.open(&Questions::default());
+    // Whether the query is answered here after this window has been configured.
+    let mut is_known = |configured: u32| {
+        proxy.server.monitors += u32::from(configured == ROOT);
+        proxy.server.event(22, &[configured, configured]);
+        proxy.settle();
+        let before = proxy.near.report().total().answered;
+        settle(&mut proxy, &request(ORDER, RANDR, 42, &[ROOT, 1]));
+        proxy.near.report().total().answered > before
+    };
+    assert!(!is_known(WINDOW), "it is the first query");
+    assert!(is_known(WINDOW));
+    assert!(!is_known(ROOT), "the monitors may have changed");
 }

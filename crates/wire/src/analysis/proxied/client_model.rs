@@ -80,6 +80,8 @@ impl ClientModel {
         let Some(&event) = events.find(|event| **event == message.name) else { return };
         let subject = match event {
             "PropertyNotify" => message.word(4).zip(message.word(8)).unwrap_or(ANY),
+            // Only that of a root window reports monitors.
+            "ConfigureNotify" if !message.word(8).is_some_and(|window| self.is_root(window)) => return,
             _ => ANY,
         };
         if let Some(own) = self.own_changes.get_mut(&subject).filter(|own| **own > 0 && subject != ANY) {

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: MIT
-//! A program behind `xqos near` gets the server's answers although other clients change its windows,
+//! A program behind `xqos near` gets the server's answers although other clients change its windows and the monitors,
 //! and although the server refuses some of its requests.
 
 use super::Proxy;
 use crate::fixture::{Folder, Server};
 use x11rb::connection::Connection;
-use x11rb::protocol::xproto::{ConfigureWindowAux, ConnectionExt as _, CreateWindowAux, EventMask, WindowClass};
+use x11rb::protocol::Event;
+use x11rb::protocol::randr::{ConnectionExt as _, MonitorInfo};
+use x11rb::protocol::xproto::{
+    ChangeWindowAttributesAux, ConfigureWindowAux, ConnectionExt as _, CreateWindowAux, EventMask, WindowClass,
+};
 use x11rb::rust_connection::RustConnection;
 
 /// Creates a window that selects these events. Returns its ID, and whether the server has accepted it.
@@ -97,6 +101,34 @@ fn what_the_server_refused_has_no_geometry() {
         let made = client.create_pixmap(depth, id, drawable, width, 20).unwrap();
         let geometry = client.get_geometry(id).unwrap().reply();
         assert_eq!(geometry.is_ok(), made.check().is_ok(), "a pixmap {depth} {drawable} {width}");
+    }
+    end(proxy);
+}
+
+#[test]
+fn monitors_of_other_clients_are_seen() {
+    let (server, folder) = (Server::stock(), Folder::new("near-monitors"));
+    let proxy = Proxy::start(&server, &folder, &["--quiet"]);
+    let ((other, _), client) = (RustConnection::connect(Some(&server.display)).unwrap(), proxy.client());
+    let root = client.setup().roots[0].root;
+    for client in [&client, &other] {
+        client.randr_query_version(1, 5).unwrap().reply().unwrap();
+    }
+    let select = ChangeWindowAttributesAux::new().event_mask(EventMask::STRUCTURE_NOTIFY);
+    client.change_window_attributes(root, &select).unwrap().check().unwrap();
+    let monitors = |client: &RustConnection| {
+        let monitors = client.randr_get_monitors(root, true).unwrap().reply().unwrap().monitors;
+        monitors.iter().map(|it| (it.name, it.width, it.height)).collect::<Vec<_>>()
+    };
+    for number in 0..4 {
+        assert_eq!(monitors(&client), monitors(&other));
+        sync(&client);
+        let name = other.intern_atom(false, format!("PART-{number}").as_bytes()).unwrap().reply().unwrap().atom;
+        let part = MonitorInfo { name, width: 300, height: 200, ..MonitorInfo::default() };
+        other.randr_set_monitor(root, part).unwrap().check().unwrap();
+        let event = client.wait_for_event().unwrap();
+        assert!(matches!(event, Event::ConfigureNotify(event) if event.window == root), "{event:?}");
+        assert_eq!(monitors(&client).len(), 2 + number);
     }
     end(proxy);
 }
