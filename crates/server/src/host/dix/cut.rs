@@ -11,6 +11,7 @@
 //! |---|---|
 //! | `begin` | whether a new request is cut |
 //! | `run` | the execution of parts |
+//! | `early` | what finishes a rest before its client is served again |
 //! | `cost` | the measured cost of each kind of request |
 //! | `guard`, `requests.txt` | which requests of other clients may run while a rest is pending |
 //! | `presented` | the drawables that Present may use at a later frame |
@@ -33,27 +34,28 @@
 
 mod begin;
 mod cost;
+mod early;
 mod guard;
 mod presented;
 mod run;
 mod server;
 
 use crate::host::CutTotals;
-use crate::host::dix::client::{Client, ClientPtr, Head};
+use crate::host::dix::client::{Client, Head};
 use crate::host::dix::hooks::with_engine;
-use crate::host::dix::order_of;
-use crate::host::dix::per_request::{self, ENTRIES, call, set_cuts, set_guard};
+use crate::host::dix::per_request::{ENTRIES, call, set_cuts, set_guard};
 use crate::host::dix::symbols::{RequestProc, Symbols, symbols};
 use crate::host::engine_cell::OnServerThread;
 use crate::host::kernel;
 use crate::parts::{Kind, Parts};
 use cost::Costs;
+pub use early::{admit, gone};
+use early::{finish_where, windows_change};
 use guard::Guard;
 use presented::Presented;
 use run::{Cut, run};
 use server::CutServer;
 use std::cell::RefCell;
-use std::ffi::{c_int, c_void};
 use std::rc::Rc;
 use xqos_abi::trace::Entry;
 use xqos_core::{ClientId, Time};
@@ -224,45 +226,6 @@ pub fn slice_ended() {
     with(|state| state.windows_changed = false);
 }
 
-/// A client's connection is closed. `frees`: its windows are about to be destroyed, and [`leaves`] was called before.
-pub fn gone(client: Client, frees: bool) {
-    finish_where(ClientId(client.index() as u16), |rest| rest.client != client);
-    if frees {
-        with(|state| {
-            state.windows_changed = true;
-            state.rests.retain(|rest| rest.client != client);
-            state.finished.retain(|&(of, ..)| of != client);
-            state.queued.retain(|&of| of != client);
-        });
-        update_guard();
-    }
-}
-
-/// The server calls this between slices, and before it frees the requests of a client whose connection has ended.
-unsafe extern "C" fn leaves(raw: ClientPtr, _closure: *mut c_void) -> c_int {
-    // SAFETY: the server passes a client that it still has.
-    let Some(client) = (unsafe { Client::new(raw) }) else { return 1 };
-    if client.is_gone() {
-        finish_where(ClientId(client.index() as u16), |rest| rest.client == client);
-        // A client whose resources are kept is not dispatched again.
-        with(|state| state.rests.retain(|rest| rest.client != client));
-        update_guard();
-    }
-    let is_needed = with(|state| {
-        let is_needed = state.rests.iter().any(|rest| rest.client == client && rest.result.is_none());
-        if !is_needed {
-            state.queued.retain(|&of| of != client);
-        }
-        is_needed
-    });
-    c_int::from(is_needed != Some(true))
-}
-
-/// The server is about to change which parts of windows are visible.
-unsafe extern "C" fn windows_change() {
-    finish_where(ClientId(0), |_| true);
-}
-
 /// Returns true if this request and no rest is pending for its client, and its sizes alone say that it is short. This
 /// is quicker than [`execute`], which finds out the same.
 pub fn is_short(client: Client, head: &Head) -> bool {
@@ -329,47 +292,6 @@ pub fn execute(client: Client, head: &Head, procedure: RequestProc, may_cut: boo
         Some(cut) => run(cut, true),
         None => whole(),
     }
-}
-
-/// Another client's request is about to run. Finishes the rests that it could tell from whole requests.
-pub fn admit(client: Client, head: &Head) {
-    let is_pending = |state: &mut State| {
-        // A request that is dispatched again was admitted before.
-        let is_new = state.rests.iter().all(|rest| rest.client != client);
-        (is_new && !state.rests.is_empty()).then(|| (state.server, state.guard.clone()))
-    };
-    let Some((server, guard)) = with(is_pending).flatten() else { return };
-    // SAFETY: the request is being dispatched, and the slice is used before its procedure runs.
-    let request = unsafe { client.request_bytes() };
-    let Some(footprint) = guard.footprint(&server, head.request, request, order_of(client)) else { return };
-    let by = ClientId(head.index as u16);
-    // The rests may cause events for this client too, whose own request may be cut next.
-    server.set_sequence(client, head.sequence.wrapping_sub(1));
-    finish_where(by, |rest| footprint.touches(&rest.footprint));
-    server.set_sequence(client, head.sequence);
-}
-
-fn finish_where(by: ClientId, is_meant: impl Fn(&Cut) -> bool) {
-    let next = |state: &mut State| {
-        let at = state.rests.iter().position(|rest| rest.result.is_none() && is_meant(rest))?;
-        state.totals.finished += 1;
-        Some(state.rests.swap_remove(at))
-    };
-    while let Some(rest) = with(next).flatten() {
-        finish(rest, by);
-    }
-    update_guard();
-}
-
-/// Executes a rest now, because of client `by`. The next dispatch of the rest's client returns the status.
-fn finish(rest: Cut, by: ClientId) {
-    let (client, head, began) = (rest.client, rest.head, kernel::now());
-    let End::InParts(used_ns) = run(rest, false).end else { return };
-    let now = kernel::now();
-    let ns = now.since(began);
-    with(|state| state.finished.push((client, head.request, ns)));
-    per_request::note_request(&head, now, used_ns);
-    note(now, Entry::Finished { client: ClientId(head.index as u16), request: head.request, by, ns });
 }
 
 /// Records an event in the trace, if there is one.

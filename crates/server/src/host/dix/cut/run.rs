@@ -4,9 +4,10 @@
 //! While a request is not done, its client has the sequence number before, as if the server had not begun it: an event
 //! must not tell the client that a request is done of which only a part is. The last part has the request's number.
 
+use super::early::leaves;
 use super::guard::Footprint;
 use super::server::CutServer;
-use super::{End, Limit, Outcome, learn, leaves, note, update_guard, with};
+use super::{End, Limit, Outcome, learn, note, update_guard, with};
 use crate::host::dix::client::{Client, Head};
 use crate::host::dix::per_request::call;
 use crate::host::dix::symbols::{RequestProc, Symbols, symbols, x_error};
