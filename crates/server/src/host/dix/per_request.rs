@@ -3,7 +3,8 @@
 //!
 //! | layer | wraps | when |
 //! |---|---|---|
-//! | cut | the requests that consist of parts ([`cut`](super::cut)) | unless cutting is off |
+//! | cut | the requests that consist of parts or change windows ([`cut`](super::cut)) | while cutting is on |
+//! | presented | those of Present, to note their drawables | always |
 //! | SYNC | SYNC's requests ([`sync_priority`](super::sync_priority)) | always |
 //! | guard | all requests | while the rest of a cut request is pending |
 //! | observe | all requests | counts them for the policy `classic`, times them for a trace of level `requests` |
