@@ -89,3 +89,31 @@ impl EarlyEnd {
         Verdict::AskAt(at)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arrivals_in_an_ended_slice_do_not_delay_the_repetition() {
+        let (mut early, begun) = (EarlyEnd::default(), Time(1_000_000));
+        let rank = Rank { tier: 0, key: 5 };
+        let contest =
+            Contest { rank: Rank { tier: 0, key: 10 }, start: begun, growth: 0, margin: 0, desktop_turn: begun };
+        let (mut now, mut repetitions) = (begun, Vec::new());
+        assert_eq!(early.arrived(1, &contest, rank, now), Verdict::End);
+        let mut pending = early.ended(1, now);
+        // A thousand clients arrive, one each microsecond.
+        for _ in 0..1000 {
+            now = now.after(1000);
+            if pending == Verdict::AskAt(now) {
+                repetitions.push(now.since(begun));
+                assert_eq!(early.time_has_come(1, Time::NEVER, now), Verdict::End);
+                pending = early.ended(1, now);
+            }
+            assert_eq!(early.arrived(1, &contest, rank, now), Verdict::End);
+            assert_eq!(early.ended(1, now), Verdict::Nothing, "an arrival changed the time of the repetition");
+        }
+        assert_eq!(repetitions, [50_000, 150_000, 350_000, 750_000], "each delay is twice the one before");
+    }
+}

@@ -46,6 +46,13 @@ impl Server {
         self.flag.store(false, Ordering::Relaxed);
     }
 
+    fn wait_for_arrival(&self, id: ClientId) {
+        let end = Instant::now() + SOON;
+        while self.watcher.arrival(id).is_none() {
+            assert!(Instant::now() < end, "no arrival is recorded");
+        }
+    }
+
     fn yields(&self, within: Duration) -> bool {
         let end = Instant::now() + within;
         while Instant::now() < end {
@@ -89,10 +96,7 @@ fn a_better_arrival_ends_the_slice_and_a_worse_one_does_not() {
     server.watcher.slice_begins(&contest(10, 0), Time::NEVER);
     server.watcher.arm(ClientId(1), ours, false, Rank { tier: 0, key: 50 }, 0).unwrap();
     send(theirs);
-    let end = Instant::now() + SOON;
-    while server.watcher.arrival(ClientId(1)).is_none() {
-        assert!(Instant::now() < end, "the arrival is recorded anyway");
-    }
+    server.wait_for_arrival(ClientId(1));
     assert!(!server.yields(Duration::from_millis(30)));
     server.watcher.slice_ends();
     server.watcher.slice_begins(&contest(10, 0), Time::NEVER);
@@ -198,26 +202,33 @@ fn the_watcher_sleeps_if_the_servers_descriptors_may_not_preempt() {
 
 #[test]
 fn many_arrivals_in_a_slice_do_not_delay_the_repetition() {
-    let repeats = || {
-        let mut server = Server::new();
-        server.watcher.slice_begins(&contest(10, 0), Time::NEVER);
-        let ends: Vec<(RawFd, RawFd)> = (0..100).map(|_| socket()).collect();
-        for (index, &(ours, theirs)) in ends.iter().enumerate() {
-            let id = ClientId(index as u16 + 1);
-            server.watcher.connected(id, ours);
-            server.watcher.arm(id, ours, false, Rank { tier: 0, key: 5 }, 0).unwrap();
-            send(theirs);
+    let mut server = Server::new();
+    let began = now();
+    server.watcher.slice_begins(&contest(10, 0), Time::NEVER);
+    let ends: Vec<(RawFd, RawFd)> = (0..100).map(|_| socket()).collect();
+    for (index, &(ours, theirs)) in ends.iter().enumerate() {
+        let id = ClientId(index as u16 + 1);
+        server.watcher.connected(id, ours);
+        server.watcher.arm(id, ours, false, Rank { tier: 0, key: 5 }, 0).unwrap();
+        send(theirs);
+        server.wait_for_arrival(id);
+    }
+    assert!(server.yields(SOON));
+    // The server clears the flag when a slice begins, so the yield must be repeated. The delays double from 50 us, so
+    // that each one is at most as long as all before it, and 50 us.
+    let end = Instant::now() + SOON;
+    loop {
+        let at = Time(server.watcher.shared.timer_at.load(Ordering::SeqCst));
+        let now = now();
+        // While the watcher repeats the yield, the timer is not set.
+        if at.since(now) <= now.since(began) + 50_000 {
+            break;
         }
-        assert!(server.yields(SOON));
-        // The server clears the flag when a slice begins, so the yield must be repeated soon.
-        std::thread::sleep(Duration::from_millis(5));
-        server.flag.store(false, Ordering::Relaxed);
-        let is_repeated = server.yields(Duration::from_millis(500));
-        assert!(server.watcher.is_alive());
-        is_repeated
-    };
-    // The watcher may get no processor for half a second, but not each time.
-    assert!((0..4).any(|_| repeats()), "the repetition was delayed");
+        assert!(at == Time::NEVER && Instant::now() < end, "{} ns until the repetition", at.since(now));
+    }
+    server.flag.store(false, Ordering::Relaxed);
+    assert!(server.yields(SOON), "the yield is not repeated");
+    assert!(server.watcher.is_alive());
 }
 
 #[test]
