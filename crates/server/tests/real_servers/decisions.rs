@@ -23,11 +23,19 @@ pub struct Slice {
     pub is_reserved: bool,
     pub decided: Time,
     pub ns: u64,
+    /// It was ended for another client.
+    pub ended_early: bool,
+    arrived: Vec<u32>,
     ready: Vec<u32>,
     reservations: Vec<(u32, ReservationState)>,
 }
 
 impl Slice {
+    /// Returns true if this client arrived during the slice and the server noticed that before the end of the slice.
+    pub fn was_seen_to_arrive(&self, base: u32) -> bool {
+        self.arrived.contains(&base)
+    }
+
     pub fn was_ready(&self, base: u32) -> bool {
         self.ready.contains(&base)
     }
@@ -84,7 +92,8 @@ impl Replay {
             Entry::Dispatch { client, mode, .. } => {
                 self.chosen = Some((client, self.decided(event.at, mode, client.is_some())))
             }
-            Entry::Fact(Fact::Served(Service { client, start, .. })) => self.served(client, event.at.since(start)),
+            Entry::Fact(Fact::Served(service)) => self.served(&service),
+            Entry::Fact(Fact::Arrived { client }) => self.arrived(client, event.at),
             _ => {}
         }
         let Some(scheduler) = &mut self.scheduler else { return };
@@ -102,16 +111,27 @@ impl Replay {
         let reservations =
             self.bases.iter().filter_map(|(&id, &base)| Some((base, scheduler.reservation_in_use(id)?))).collect();
         let is_reserved = mode == Mode::Reserved;
-        Slice { client: 0, is_chosen, is_reserved, decided, ns: 0, ready, reservations }
+        let (ended_early, arrived) = (false, Vec::new());
+        Slice { client: 0, is_chosen, is_reserved, decided, ns: 0, ended_early, arrived, ready, reservations }
+    }
+
+    /// Records an arrival. Its time is earlier than the end of the last slice if it was noticed during that slice.
+    fn arrived(&mut self, client: ClientId, at: Time) {
+        let (Some(slice), Some(&base)) = (self.slices.last_mut(), self.bases.get(&client)) else { return };
+        if at > slice.decided && at < slice.decided.after(slice.ns) {
+            slice.arrived.push(base);
+        }
     }
 
     /// Records the end of a slice. Its client must be the chosen client, unless the server chose.
-    fn served(&mut self, client: ClientId, ns: u64) {
+    fn served(&mut self, service: &Service) {
+        let Service { client, start, end, ended_early, .. } = *service;
         // The slice in which the trace started has no recorded decision.
         let Some((chosen, slice)) = self.chosen.take() else { return };
         assert!(chosen.is_none_or(|chosen| chosen == client), "{chosen:?} was chosen, {client:?} served");
         let client = self.bases.get(&client).copied().unwrap_or_default();
-        self.slices.push(Slice { client, ns, ..slice });
+        let ns = end.since(start);
+        self.slices.push(Slice { client, ns, ended_early, ..slice });
     }
 }
 

@@ -40,6 +40,30 @@ fn an_idle_client_is_served_after_the_request_in_progress() {
 }
 
 #[test]
+fn each_arrival_of_a_light_client_among_busy_ones_ends_the_running_slice() {
+    const TURNS: u64 = 60;
+    for is_reserved in [false, true] {
+        let mut server = server(PolicyKind::Fair);
+        let busy: [ClientId; 6] = clients(&mut server);
+        let [light] = clients(&mut server);
+        if is_reserved {
+            reserve(&mut server, light, 3, 10, false);
+        }
+        busy.into_iter().for_each(|id| server.send(id, 1000, MS / 3));
+        // After 0.1 s, each client has been served. Each arrival is at another point of a slice and of a request.
+        let arrivals: Vec<Time> = (1..=TURNS).map(|nth| at_us(100_000 + 5_123 * nth)).collect();
+        arrivals.iter().for_each(|&at| server.send_at(at, light, 1000, Effect::Nothing));
+        server.run_until(arrivals[arrivals.len() - 1].after(10 * MS));
+        let served: Vec<_> = server.done.iter().filter(|done| done.client == light).collect();
+        assert_eq!(served.len(), arrivals.len());
+        for (done, at) in served.into_iter().zip(arrivals) {
+            let waited = done.start.since(at);
+            assert!(waited <= MS / 3, "reserved {is_reserved}: it arrived at {at:?} and waited for {waited} ns");
+        }
+    }
+}
+
+#[test]
 fn the_stock_policy_leaves_all_decisions_to_the_server() {
     let mut server = server(PolicyKind::Stock);
     let [busy, light] = clients(&mut server);
