@@ -4,20 +4,29 @@
 //!
 //! One client covers another client's window and moves away. The other client answers by drawing, or does not answer.
 
-use crate::fixture::{Fixture, SOON, alone, as_nobody, is_held_back, is_not_root, served, wait_for, xvfb, xvfb_with};
+use crate::busy::Busy;
+use crate::fixture::{Fixture, SOON, alone, as_nobody, is_not_root, served, wait_for, xvfb, xvfb_with};
+use crate::tracing::{id_of, read};
 use std::time::{Duration, Instant};
 use x11rb::connection::Connection;
-use x11rb::protocol::Event;
+use x11rb::cookie::Cookie;
+use x11rb::protocol;
 use x11rb::protocol::xproto::{
-    ConfigureWindowAux, ConnectionExt, CreateGCAux, CreateWindowAux, EventMask, Rectangle, Window, WindowClass,
+    ConfigureWindowAux, ConnectionExt, CreateGCAux, CreateWindowAux, EventMask, GetInputFocusReply, Rectangle, Window,
+    WindowClass,
 };
 use x11rb::rust_connection::RustConnection;
+use xqos_abi::ring::Reader;
+use xqos_abi::trace::{Entry, Event, Level};
 use xqos_abi::{NotifyKind, RequestError, event_mask};
 use xqos_client::Control;
-use xqos_core::PolicyKind;
+use xqos_core::{Fact, PolicyKind, Service, Time};
 
 /// The longest time that a client can be made to wait for an answer to an Expose.
 const LIMIT: Duration = Duration::from_secs(1);
+
+/// How long a hold lasts after the answer, because toolkits redraw in parts.
+const SETTLING_NS: u64 = 5_000_000;
 
 /// A client with one window.
 struct Client {
@@ -50,7 +59,8 @@ impl Client {
     }
 
     fn is_exposed(&self) -> bool {
-        std::iter::from_fn(|| self.connection.poll_for_event().unwrap()).any(|event| matches!(event, Event::Expose(_)))
+        std::iter::from_fn(|| self.connection.poll_for_event().unwrap())
+            .any(|event| matches!(event, protocol::Event::Expose(_)))
     }
 
     fn draw(&self) {
@@ -68,6 +78,13 @@ impl Client {
         self.connection.flush().unwrap();
     }
 
+    /// Sends a request without waiting for its answer. Returns the server's time when the request has arrived.
+    fn ask(&self, control: &Control) -> (Cookie<'_, RustConnection, GetInputFocusReply>, Time) {
+        let cookie = self.connection.get_input_focus().unwrap();
+        self.connection.flush().unwrap();
+        (cookie, Time(control.clients().unwrap().now_ns))
+    }
+
     /// How long the server takes to answer a request, including the wait for this client's turn.
     fn answer_time(&self) -> Duration {
         let asked = Instant::now();
@@ -80,12 +97,74 @@ impl Client {
 fn painter_and_mover(fixture: &Fixture) -> (Client, Client) {
     let painter = Client::start(fixture, 0, 100);
     let mover = Client::start(fixture, 0, 60);
-    // Answer the Exposes caused by mapping the windows.
-    painter.draw();
-    mover.draw();
-    painter.answer_time();
-    mover.answer_time();
+    // Answer the Exposes caused by mapping the windows. A client whose answer was late must answer twice.
+    for client in [&painter, &mover] {
+        client.draw();
+        client.answer_time();
+        client.answer_time();
+    }
     (painter, mover)
+}
+
+/// A trace of a server with a busy client. The slices of that client show when the server could have served another.
+struct Holds<'a> {
+    control: &'a Control,
+    reader: Reader,
+    events: Vec<Event>,
+    _busy: Busy,
+}
+
+impl<'a> Holds<'a> {
+    fn trace(fixture: &Fixture, control: &'a Control) -> Holds<'a> {
+        let busy = Busy::start(fixture);
+        let reader = control.start_trace(Level::Slices, 0).unwrap();
+        Holds { control, reader, events: Vec::new(), _busy: busy }
+    }
+
+    /// Waits until the server holds this client. Returns when, and until when at most.
+    fn wait_for_hold(&mut self, base: u32) -> (Time, Time) {
+        let mut found = None;
+        wait_for("it is held", SOON, || {
+            self.events.extend(read(&mut self.reader));
+            found = self.events.iter().find_map(|event| match event.what {
+                Entry::Paced { client, until } if client == id_of(&self.events, base) => Some((event.at, until)),
+                _ => None,
+            });
+            found.is_some()
+        });
+        found.unwrap()
+    }
+
+    /// Returns true if the server's clock has not reached this time.
+    fn is_before(&self, time: Time) -> bool {
+        self.control.clients().unwrap().now_ns < time.0
+    }
+
+    /// Checks by the server's clock that a held client was served as soon as it could be: its request had arrived, and
+    /// its hold was over. `end_of` returns the end of the hold that an event causes.
+    fn check_end(&mut self, base: u32, arrived: Time, end_of: impl Fn(&Event) -> Option<Time>) {
+        let (held, limit) = self.wait_for_hold(base);
+        let id = id_of(&self.events, base);
+        let mut next = None;
+        wait_for("its slice has ended", SOON, || {
+            self.events.extend(read(&mut self.reader));
+            next = slices(&self.events).find(|slice| slice.client == id && slice.start >= held);
+            next.is_some()
+        });
+        let ended = self.events.iter().filter(|event| event.at >= held).find_map(end_of);
+        let (served, could) = (next.unwrap().start, ended.map_or(limit, |ended| ended.min(limit)));
+        assert!(served >= could, "held from {held:?} to {could:?}, and served at {served:?}");
+        let since = could.max(arrived);
+        let others = slices(&self.events).filter(|slice| slice.start > since && slice.start < served).count();
+        assert!(others <= 2, "{others} slices of others from {since:?} to {served:?}");
+    }
+}
+
+fn slices(events: &[Event]) -> impl Iterator<Item = Service> {
+    events.iter().filter_map(|event| match event.what {
+        Entry::Fact(Fact::Served(service)) => Some(service),
+        _ => None,
+    })
 }
 
 /// Repeats a try until one has ended within the limit, counted from the instant that it returns. A try says nothing if
@@ -94,36 +173,36 @@ fn wait_for_quick(what: &str, mut one_try: impl FnMut() -> Instant) {
     wait_for(&format!("{what} before the limit"), SOON, || one_try().elapsed() < LIMIT);
 }
 
-/// Waits until the client is held. Returns false if it can be held no longer.
-fn is_held_since(asked: Instant, control: &Control, base: u32) -> bool {
-    wait_for("it is held", SOON, || is_held_back(control, base) || asked.elapsed() >= LIMIT);
-    asked.elapsed() < LIMIT
-}
-
 #[test]
 fn a_client_that_uncovers_another_waits_until_that_has_redrawn() {
     let _turn = alone();
     for policy in [PolicyKind::Fair, PolicyKind::Stock] {
-        wait_for_quick("it is served after the answer", || {
-            let fixture = xvfb_with(policy);
-            let control = fixture.control().unwrap();
-            control.set_pacing(1_000_000, 1_000_000).unwrap();
-            let (painter, mover) = painter_and_mover(&fixture);
-            let asked = Instant::now();
-            mover.move_to(200);
-            painter.wait_for_expose();
-            let is_held = is_held_since(asked, &control, mover.base());
-            let report = control.pacing().unwrap();
-            painter.draw();
-            mover.answer_time();
-            if is_held && asked.elapsed() < LIMIT {
-                assert_eq!((report.exposing, report.paced, report.limit_us), (1, 1, 1_000_000));
-                let report = control.pacing().unwrap();
-                assert_eq!((report.exposing, report.paced), (0, 0));
-                assert!(report.holds >= 1);
+        let fixture = xvfb_with(policy);
+        let control = fixture.control().unwrap();
+        let (painter, mover) = painter_and_mover(&fixture);
+        control.set_pacing(1_000_000, 1_000_000).unwrap();
+        let mut holds = Holds::trace(&fixture, &control);
+        mover.move_to(200);
+        painter.wait_for_expose();
+        let (held, limit) = holds.wait_for_hold(mover.base());
+        assert_eq!(limit.since(held), 1_000_000_000);
+        let (reply, arrived) = mover.ask(&control);
+        let report = control.pacing().unwrap();
+        if holds.is_before(limit) {
+            assert_eq!((report.exposing, report.paced, report.limit_us), (1, 1, 1_000_000));
+        }
+        painter.draw();
+        reply.reply().unwrap();
+        let id = id_of(&holds.events, painter.base());
+        holds.check_end(mover.base(), arrived, |event| match event.what {
+            Entry::Fact(Fact::Served(Service { client, still_ready: false, .. })) if client == id => {
+                Some(event.at.after(SETTLING_NS))
             }
-            asked
+            _ => None,
         });
+        let report = control.pacing().unwrap();
+        assert_eq!((report.exposing, report.paced), (0, 0));
+        assert!(report.holds >= 1);
     }
 }
 
@@ -148,14 +227,16 @@ fn the_floor_lets_a_mover_go_before_the_limit() {
     let _turn = alone();
     let fixture = xvfb();
     let control = fixture.control().unwrap();
+    let (painter, mover) = painter_and_mover(&fixture);
     control.set_pacing(1_000_000, 20_000).unwrap();
-    wait_for_quick("it is served", || {
-        let (_painter, mover) = painter_and_mover(&fixture);
-        let asked = Instant::now();
-        mover.move_to(200);
-        mover.answer_time();
-        asked
-    });
+    let mut holds = Holds::trace(&fixture, &control);
+    mover.move_to(200);
+    painter.wait_for_expose();
+    let (reply, arrived) = mover.ask(&control);
+    let (held, end) = holds.wait_for_hold(mover.base());
+    assert!(end.since(held) <= 20_000_000, "held from {held:?} to {end:?}");
+    reply.reply().unwrap();
+    holds.check_end(mover.base(), arrived, |_| None);
 }
 
 #[test]
@@ -208,29 +289,30 @@ fn a_hold_ends_with_the_painter_with_pacing_and_with_the_mover() {
     let mut fixture = xvfb();
     let control = fixture.control().unwrap();
     for ending in 0..3 {
-        wait_for_quick(&format!("ending {ending}: the other is served"), || {
-            control.set_pacing(1_000_000, 1_000_000).unwrap();
-            let (painter, mover) = painter_and_mover(&fixture);
-            let asked = Instant::now();
-            mover.move_to(200);
-            painter.wait_for_expose();
-            is_held_since(asked, &control, mover.base());
-            let other = match ending {
-                0 => {
-                    drop(painter);
-                    mover
-                }
-                1 => {
-                    control.set_pacing(0, 50_000).unwrap();
-                    mover
-                }
-                _ => {
-                    drop(mover);
-                    painter
-                }
-            };
-            other.answer_time();
-            asked
+        let (painter, mover) = painter_and_mover(&fixture);
+        control.set_pacing(1_000_000, 1_000_000).unwrap();
+        let mut holds = Holds::trace(&fixture, &control);
+        mover.move_to(200);
+        painter.wait_for_expose();
+        holds.wait_for_hold(mover.base());
+        let (reply, arrived) = mover.ask(&control);
+        let id = id_of(&holds.events, painter.base());
+        match ending {
+            0 => drop(painter),
+            1 => control.set_pacing(0, 50_000).unwrap(),
+            _ => {
+                // The painter has not answered, and is served nevertheless.
+                drop(reply);
+                drop(mover);
+                painter.answer_time();
+                continue;
+            }
+        }
+        reply.reply().unwrap();
+        holds.check_end(mover.base(), arrived, |event| match event.what {
+            Entry::Fact(Fact::Disconnected { client }) if client == id => Some(event.at),
+            Entry::Fact(Fact::Pacing(_)) => Some(event.at),
+            _ => None,
         });
     }
     fixture.assert_armed();
