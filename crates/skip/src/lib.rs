@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //! Helpers for the tests of all crates: they find the programs and files that a test needs, report a test that cannot
-//! run here, so that no test is skipped silently, and write executable files.
+//! run here, so that no test is skipped silently, write executable files, and draw the seeds of random tests.
 //!
 //! A test may need only what scripts/setup installs for tests. Anything else is refused even where it is installed, so
 //! that the test fails on the author's machine and not on a fresh one.
@@ -10,9 +10,11 @@
 
 #![forbid(unsafe_code)]
 
+use std::collections::hash_map::RandomState;
 use std::ffi::OsStr;
 use std::fmt::Display;
 use std::fs::OpenOptions;
+use std::hash::BuildHasher;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -83,6 +85,22 @@ pub fn executable(path: &Path, content: &[u8]) {
     let mut writer = command.spawn().expect("sh can be started");
     writer.stdin.take().expect("it has a pipe").write_all(content).expect("the pipe can be written");
     assert!(writer.wait().expect("it ends").success(), "{} cannot be written", path.display());
+}
+
+/// The seed of a random test: a new one in each run, or the value of `XQOS_TEST_SEED`. A test that fails prints it,
+/// because the test harness shows the output of failed tests.
+pub fn seed() -> u64 {
+    let set = std::env::var("XQOS_TEST_SEED").ok();
+    let set = set.map(|seed| seed.parse().expect("XQOS_TEST_SEED is a whole number"));
+    let seed = set.unwrap_or_else(|| RandomState::new().hash_one(0));
+    println!("to repeat this test, set XQOS_TEST_SEED={seed}");
+    seed
+}
+
+/// This many seeds, the first of which is [`seed`].
+pub fn seeds(count: u64) -> impl Iterator<Item = u64> {
+    let first = seed();
+    (0..count).map(move |nth| first.wrapping_add(nth))
 }
 
 fn one_line(text: &str) -> String {
