@@ -6,6 +6,7 @@ use crate::fixture::{
     Fixture, SOON, alone, as_nobody, entry, fix_blocking, in_parallel, is_held_back, is_missing, is_not_root, setup,
     try_entry, wait_for,
 };
+use crate::flood::Random;
 use crate::wire::{Wire, opcode};
 use std::io::Write;
 use std::os::unix::net::UnixStream;
@@ -95,7 +96,6 @@ fn a_request_of_sixteen_megabytes_arrives_whole() {
     }
 }
 
-/// The seeds are fixed, so that a failure can be repeated.
 #[test]
 fn random_bytes_at_the_control_socket_harm_no_client() {
     let _turn = alone();
@@ -103,22 +103,16 @@ fn random_bytes_at_the_control_socket_harm_no_client() {
     let mut wire = server.native();
     wire.sync();
     let files = server.open_files();
-    let mut seed = 0x2545_F491_4F6C_DD1D_u64;
-    let mut random = || {
-        seed ^= seed << 13;
-        seed ^= seed >> 7;
-        seed ^= seed << 17;
-        seed
-    };
+    let mut random = Random(xqos_skip::seed());
     for turn in 0..300 {
         let mut stream = control_socket(&server);
         stream.set_write_timeout(Some(SOON)).unwrap();
-        let length = 1 + random() as usize % 2000;
-        let mut bytes: Vec<u8> = (0..length).map(|_| random() as u8).collect();
+        let length = 1 + random.below(2000);
+        let mut bytes = random.bytes(length);
         if turn % 2 == 0 {
             // Make most of the headers valid.
             for start in (0..length.saturating_sub(4)).step_by(16) {
-                bytes[start..start + 4].copy_from_slice(&[0, random() as u8 % 24, 4, 0]);
+                bytes[start..start + 4].copy_from_slice(&[0, random.next() as u8 % 24, 4, 0]);
             }
         }
         // The server disconnects a client whose requests it cannot parse.

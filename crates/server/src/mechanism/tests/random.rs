@@ -6,7 +6,7 @@ use super::{USER, server};
 use xqos_abi::{Grouping, Label, PolicyChange, Request, Setting, SettingKind, Subject};
 use xqos_core::{ClientId, PolicyKind, ReservationKind, Time};
 
-/// A random number generator (xorshift64*). Each run performs the same operations.
+/// A random number generator (xorshift64*), whose state is never 0.
 struct Random(u64);
 
 impl Random {
@@ -24,8 +24,8 @@ impl Random {
 
 #[test]
 fn random_operations_keep_all_invariants() {
-    for seed in 1..=200 {
-        let mut random = Random(0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(seed));
+    for seed in xqos_skip::seeds(200) {
+        let mut random = Random(0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(seed) | 1);
         let policy = random.one_of(&PolicyKind::ALL).unwrap();
         let mut server = server(policy);
         let root = server.connect(0);
