@@ -3,7 +3,7 @@
 
 use crate::fixture::{Fixture, SOON, alone, as_nobody, is_not_root, served, setup, wait_for};
 use crate::libc_host::control_socket;
-use crate::tracing::{id_of, read, slices_before};
+use crate::tracing::{Wait, id_of, read, waits};
 use crate::wire::{Wire, opcode};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -163,13 +163,20 @@ fn a_flood_from_another_user_harms_neither_the_server_nor_other_clients() {
     let mut light = fixture.native();
     let ids = [light.base, light.base + 1, light.root, u32::MAX];
     let events = endure(&fixture, &mut light, &ids, true);
-    let mut before = slices_before(&events, id_of(&events, light.base));
-    before.sort_unstable();
-    let [median, most] = [50, 95].map(|percent| before[before.len() * percent / 100]);
-    println!("{} answers, {median} slices before half of them, at most {most} before 95 %", before.len());
-    // Not until a flood has ended. A slice of its own in which the server has no processor counts as the light client's
-    // (decision 004), and many short ones of the others follow it.
-    assert!(before.len() > 20 && median <= 1 && most < 20, "slices before it was served: {before:?}");
+    let waits = waits(&events, id_of(&events, light.base));
+    let median = |of: fn(&Wait) -> u64| {
+        let mut all: Vec<u64> = waits.iter().map(of).collect();
+        all.sort_unstable();
+        all[all.len() / 2]
+    };
+    let (slices, processor_ns) = (median(|wait| wait.slices as u64), median(|wait| wait.processor_ns));
+    println!("{} answers, half of them after {slices} slices and {processor_ns} ns of a processor", waits.len());
+    assert!(waits.len() > 20 && slices <= 1 && processor_ns < 5_000_000, "{waits:?}");
+    // Each flood may have as much time as was stolen in the light client's own slices.
+    let is_short = |wait: &Wait| wait.processor_ns < 500_000_000 + 4 * wait.stolen_ns;
+    let longest = waits.iter().max_by_key(|wait| wait.processor_ns);
+    println!("the longest wait: {longest:?}");
+    assert!(waits.iter().all(is_short), "{longest:?}");
     let control = fixture.control().unwrap();
     assert_eq!(control.server_info().unwrap().policy, xqos_core::PolicyKind::Fair);
     let entry = crate::fixture::entry(&control, light.base);

@@ -151,18 +151,23 @@ fn two_thousand_clients_are_served_and_listed() {
     let busy: Vec<Busy> = all.drain(..4).map(Busy::start_on).collect();
     all.iter_mut().for_each(Wire::sync);
     let mut reader = control.start_trace(Level::Slices, 0).unwrap();
-    let (mut events, mut before) = (Vec::new(), Vec::new());
+    let (mut events, mut waits) = (Vec::new(), Vec::new());
     // A request that arrives before the server has seen the end of the data is not a new arrival.
     wait_for("40 arrivals are served", SOON, || {
         std::thread::sleep(Duration::from_millis(5));
         light.sync();
         events.extend(tracing::read(&mut reader));
-        before = tracing::slices_before(&events, tracing::id_of(&events, light.base));
-        before.len() >= 40
+        waits = tracing::waits(&events, tracing::id_of(&events, light.base));
+        waits.len() >= 40
     });
-    before.sort_unstable();
     // A stock server serves two slices of others before most answers.
-    assert!(before[20] <= 1, "slices before it was served: {before:?}");
+    let mut slices: Vec<usize> = waits.iter().map(|wait| wait.slices).collect();
+    slices.sort_unstable();
+    assert!(slices[20] <= 1, "slices before it was served: {slices:?}");
+    // If clients were served in turn for 5 ms each, three of four answers would come after more processor time.
+    let mut processor_ns: Vec<u64> = waits.iter().map(|wait| wait.processor_ns).collect();
+    processor_ns.sort_unstable();
+    assert!(processor_ns[10] < 4_000_000, "processor time before it was served: {processor_ns:?} ns");
     drop(busy);
     drop(all);
     wait_for("all of them are gone", SOON, || control.clients().unwrap().clients.len() == 2);

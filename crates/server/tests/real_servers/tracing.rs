@@ -47,15 +47,40 @@ fn is_slice(what: &Entry) -> bool {
     matches!(what, Entry::Fact(Fact::Served(_)))
 }
 
-/// For each time that a client was served: the number of slices of others that ended after its requests had arrived.
-/// Does not depend on how busy the machine is.
-pub fn slices_before(events: &[Event], client: ClientId) -> Vec<usize> {
-    let (mut waits_for, mut all) = (None, Vec::new());
+/// What a client waited for, from the arrival of its requests until it was served. Does not depend on how busy the
+/// machine is.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Wait {
+    /// Slices of others that ended meanwhile.
+    pub slices: usize,
+    /// The server's processor time in these slices, after the arrival.
+    pub processor_ns: u64,
+    /// The time that the client's own slices since its wait before this one lasted longer than the server had a
+    /// processor. It counts as the client's (decision 004), and others are served first for it.
+    pub stolen_ns: u64,
+}
+
+/// The waits of a client, one for each time that it was served after an arrival.
+pub fn waits(events: &[Event], client: ClientId) -> Vec<Wait> {
+    let (mut waiting, mut all) = (None, Vec::new());
+    let (mut processor_ns, mut stolen_ns) = (u64::MAX, 0);
     for event in events {
         match event.what {
-            Entry::Fact(Fact::Arrived { client: arrived }) if arrived == client => waits_for = waits_for.or(Some(0)),
-            Entry::Fact(Fact::Served(service)) if service.client == client => all.extend(waits_for.take()),
-            Entry::Fact(Fact::Served(_)) => waits_for = waits_for.map(|slices| slices + 1),
+            Entry::Fact(Fact::Arrived { client: arrived }) if arrived == client && waiting.is_none() => {
+                waiting = Some((event.at, Wait { stolen_ns, ..Wait::default() }));
+                stolen_ns = 0;
+            }
+            Entry::Processor { ns, .. } => processor_ns = ns,
+            Entry::Fact(Fact::Served(service)) => {
+                let used_ns = std::mem::replace(&mut processor_ns, u64::MAX);
+                if service.client == client {
+                    all.extend(waiting.take().map(|(_, wait)| wait));
+                    stolen_ns += service.end.since(service.start).saturating_sub(used_ns);
+                } else if let Some((arrived, wait)) = &mut waiting {
+                    wait.slices += 1;
+                    wait.processor_ns += service.end.since(service.start.max(*arrived)).min(used_ns);
+                }
+            }
             _ => {}
         }
     }
