@@ -136,8 +136,49 @@ fn netem_is_used_or_reported_missing() {
     if !is_allowed() {
         return;
     }
-    let told = ended(xqos().args(["link", "--netem", "--delay", "1ms", "--", "true"]));
+    let folder = Folder::new("link-netem");
+    let file = folder.file("server");
+    // Each side prints the queueing discipline of its device.
+    let show = "tc qdisc show dev link0";
+    let server = format!("{show} > {file}.new && mv {file}.new {file}; exec sleep 1000");
+    let client = format!("until [ -e {file} ]; do sleep 0.1; done; {show}");
+    let mut command = xqos();
+    command.args(["link", "--netem", "--delay", "7ms", "--server", &server, "--", "sh", "-c", &client]);
+    let told = ended(&mut command);
     if told.status != 0 {
         told.failed_saying(&["netem", "without --netem"]);
+        return;
     }
+    for shown in [told.out, fs::read_to_string(file).unwrap()] {
+        assert!(shown.starts_with("qdisc netem") && shown.contains("delay 7ms"), "{shown}");
+    }
+}
+
+/// A script stands in for `tc`, so that this also runs where the kernel has no netem.
+#[test]
+fn netem_is_set_in_the_network_namespace_of_each_side() {
+    if !is_allowed() {
+        return;
+    }
+    let folder = Folder::new("link-tc");
+    let (file, program) = (folder.file("calls"), folder.path.join("tc"));
+    let namespace = "readlink /proc/self/ns/net";
+    xqos_skip::executable(&program, format!("#!/bin/sh\necho $({namespace}) $* >> {file}\n").as_bytes());
+    let path = format!("{}:{}", folder.path.display(), std::env::var("PATH").unwrap());
+    let run = |options: &[&str]| {
+        let server = format!("{namespace} > {file}.new && mv {file}.new {file}.server; exec sleep 1000");
+        let client = format!("until [ -e {file}.server ]; do sleep 0.1; done; {namespace}; cat {file}.server");
+        let arguments = [&["link"], options, &["--server", &server, "--", "sh", "-c", &client]].concat();
+        ended(xqos().args(arguments).env("PATH", &path)).with(0).out
+    };
+    let sides = run(&["--netem", "--delay", "7ms", "--rate", "1mbit", "--queue", "3000"]);
+    let calls = fs::read_to_string(&file).unwrap();
+    // Two packets wait, one is in flight, and one is being sent.
+    let set = "qdisc add dev link0 root netem limit 4 rate 1000000bit delay 7000us";
+    let wanted: Vec<String> = sides.lines().map(|namespace| format!("{namespace} {set}")).collect();
+    assert_eq!(calls.lines().collect::<Vec<_>>(), wanted);
+    assert_ne!(wanted[0], wanted[1], "each side has its own namespace");
+    fs::remove_file(&file).unwrap();
+    run(&["--delay", "7ms"]);
+    assert!(!Path::new(&file).exists(), "tc is not used without --netem");
 }
