@@ -154,6 +154,9 @@ int xqos_is_there(const void *of, int x, int y, int width, int height)
     const DrawableRec *drawable = of;
     const BoxRec *box;
 
+    /* The server reports an empty rectangle of a window as exposed (miHandleExposures). */
+    if (width == 0)
+        return 0;
     if (drawable->type != DRAWABLE_WINDOW)
         return x >= 0 && y >= 0 && x + width <= drawable->width && y + height <= drawable->height;
     /* A region without a list of boxes consists of one. */
