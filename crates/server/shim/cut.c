@@ -92,6 +92,7 @@ int xqos_use_picture(const struct xqos_cut_server *server, uint32_t id, struct x
 {
     PicturePtr picture;
     RESTYPE type = server->picture_type;
+    int is_gradient = 0;
 
     if (!type) {
         used->unknown = 1;
@@ -103,11 +104,12 @@ int xqos_use_picture(const struct xqos_cut_server *server, uint32_t id, struct x
     used->has_inferiors = picture->subWindowMode == IncludeInferiors;
     if (picture->pDrawable) {
         use(server, picture->pDrawable, used);
-        used->is_plain = !picture->transform && !picture->filter_nparams;
     } else {
         used->is_private = 1;
-        used->is_plain = picture->pSourcePict && picture->pSourcePict->type == SourcePictTypeSolidFill;
+        is_gradient = !picture->pSourcePict || picture->pSourcePict->type != SourcePictTypeSolidFill;
     }
+    /* Pixman draws nothing if a transformation leads beyond 16 bits anywhere, even that of a solid colour. */
+    used->is_plain = !is_gradient && !picture->transform && !picture->filter_nparams;
     return 1;
 }
 
