@@ -71,6 +71,15 @@ static void use(const struct xqos_cut_server *server, const DrawableRec *drawabl
     used->backing = pixmap;
 }
 
+/* A picture of x8r8g8b8 leaves 8 bits of a drawable of depth 32 unused. */
+static int has_all_bits(const PictureRec *picture)
+{
+    uint32_t format = picture->format;
+
+    return PICT_FORMAT_A(format) + PICT_FORMAT_R(format) + PICT_FORMAT_G(format) + PICT_FORMAT_B(format) ==
+           picture->pDrawable->depth;
+}
+
 static GCPtr context_of(const struct xqos_cut_server *server, uint32_t id)
 {
     GCPtr gc;
@@ -104,6 +113,7 @@ int xqos_use_picture(const struct xqos_cut_server *server, uint32_t id, struct x
     used->has_inferiors = picture->subWindowMode == IncludeInferiors;
     if (picture->pDrawable) {
         use(server, picture->pDrawable, used);
+        used->has_all_bits = has_all_bits(picture);
     } else {
         used->is_private = 1;
         is_gradient = !picture->pSourcePict || picture->pSourcePict->type != SourcePictTypeSolidFill;

@@ -26,6 +26,8 @@ struct xqos_used {
     uint8_t is_backing; /* a pixmap that holds the pixels of a window */
     /* A picture without a transformation, a convolution or an alpha map. */
     uint8_t is_plain;
+    /* A picture whose format uses all bits of the drawable's pixels. */
+    uint8_t has_all_bits;
 };
 
 /* All functions return 0 if the id names nothing, so that the request ends with an error. */

@@ -70,7 +70,9 @@ fn exact_parts(server: &CutServer, parts: Parts, request: &[u8]) -> Option<(Part
             let sources = [8, 12].map(|at| u32_at(request, at)).into_iter().filter(|&id| id != 0);
             let are_plain = request[4] <= LAST_EXACT_OPERATOR && { sources }
                 .all(|id| server.picture(id).as_ref().is_some_and(is_plain));
-            are_plain.then_some((parts, None))
+            // Pixman may leave or clear the unused bits of a pixel, which depends on where the source ends.
+            let has_all_bits = server.picture(u32_at(request, 16)).is_some_and(|used| used.has_all_bits != 0);
+            (are_plain && has_all_bits).then_some((parts, None))
         }
         Kind::Trapezoids => parts.has_headers(request).then_some((parts, None)),
         _ => Some((parts, None)),

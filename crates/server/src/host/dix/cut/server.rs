@@ -46,6 +46,8 @@ pub struct Used {
     pub is_backing: u8,
     /// A picture without a transformation, a convolution or an alpha map.
     pub is_plain: u8,
+    /// A picture's format uses all bits of the drawable's pixels.
+    pub has_all_bits: u8,
 }
 
 impl Default for Used {
