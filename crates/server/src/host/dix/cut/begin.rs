@@ -72,7 +72,7 @@ fn exact_parts(server: &CutServer, parts: Parts, request: &[u8]) -> Option<(Part
                 .all(|id| server.picture(id).as_ref().is_some_and(is_plain));
             // Pixman may leave or clear the unused bits of a pixel, which depends on where the source ends.
             let has_all_bits = server.picture(u32_at(request, 16)).is_some_and(|used| used.has_all_bits != 0);
-            (are_plain && has_all_bits).then_some((parts, None))
+            (are_plain && has_all_bits && fits_pixman(request, parts.count)).then_some((parts, None))
         }
         Kind::Trapezoids => parts.has_headers(request).then_some((parts, None)),
         _ => Some((parts, None)),
@@ -91,6 +91,15 @@ fn is_seen(server: &CutServer, footprint: &Footprint) -> bool {
     });
     // A pixmap without a name may have been presented under its name.
     is_expected != Some(false) || written().any(|used| used.id == 0 || server.is_watched(used))
+}
+
+/// Returns true if pixman draws this RENDER Composite. It draws nothing if the area of the source or the mask does not
+/// fit into 16 bits, together with what its filter reads around it.
+fn fits_pixman(request: &[u8], rows: u32) -> bool {
+    const AROUND: i64 = 8;
+    let fits = |at: i64| i16::try_from(at).is_ok();
+    let mut tops = [22, 26].map(|at| i64::from(i16_at(request, at))).into_iter();
+    tops.all(|top| fits(top - AROUND) && fits(top + i64::from(rows) + AROUND))
 }
 
 /// Returns true if a client waits for a font, and draws text later without a request.
