@@ -2,7 +2,9 @@
 //! Tests of requests that are cut. The server with xqos cuts each request that has parts after each part; what clients
 //! see must be what a stock server shows that executes whole requests in the same order.
 
+mod drawing;
 mod random;
+mod replies;
 mod sheet;
 mod survival;
 mod traced;
