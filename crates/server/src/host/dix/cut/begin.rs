@@ -57,7 +57,8 @@ fn exact_parts(server: &CutServer, parts: Parts, request: &[u8]) -> Option<(Part
             let [source, written] = [4, 8].map(|at| server.drawable(u32_at(request, at)));
             let (source, written, used) = (source?, written?, server.context(context)?);
             let is_same = source.drawable == written.drawable;
-            // With two names of one memory, the server copies one rectangle of the clip after the other, not row by row.
+            // With two names of one memory, the server copies one rectangle of the clip after the other, not row by
+            // row.
             (is_same || source.backing != written.backing).then_some(())?;
             // The server paints the background where the source is not there, after it has copied the rest.
             let place = [i16_at(request, 16), i16_at(request, 18)];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! The drawables that Present may use without a request: it copies a pixmap to a window at a later frame. A request that
-//! uses one of them is not cut. Nothing tells when Present is done, so a drawable stays until it is gone.
+//! The drawables that Present may use without a request: it copies a pixmap to a window at a later frame. A request
+//! that uses one of them is not cut. Nothing tells when Present is done, so a drawable stays until it is gone.
 
 use super::guard::word_at;
 use super::server::CutServer;
