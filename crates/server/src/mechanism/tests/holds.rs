@@ -101,8 +101,8 @@ fn a_client_that_uncovers_others_waits_for_them_up_to_the_limit() {
         let next = server.done.iter().rfind(|done| done.client == mover).unwrap();
         let waited = next.start.since(start);
         match answers {
-            // An Expose is sent at the end of its request, and an answer counts at its end; both take 1 us. The hold lasts
-            // another 5 ms after the answer, because toolkits redraw in parts.
+            // An Expose is sent at the end of its request, and an answer counts at its end; both take 1 us. The hold
+            // lasts another 5 ms after the answer, because toolkits redraw in parts.
             Some(ms) => assert_eq!(waited, (ms + 5) * MS + 1000),
             None => assert_eq!(waited, LIMIT_MS * MS + 1000),
         }

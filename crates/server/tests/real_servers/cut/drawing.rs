@@ -25,7 +25,7 @@ use super::world::{half, message};
 
 const REQUESTS: u64 = 20_000;
 const OF_A_SCENE: usize = 300;
-/// So few that the trace of their parts fits into its memory.
+/// The trace of their parts fits into its memory.
 const AT_A_TIME: usize = 25;
 /// Each request that is cut, with its opcodes.
 const CUT: [(u8, u8); 11] =
