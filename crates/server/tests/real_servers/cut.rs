@@ -5,6 +5,7 @@
 mod drawing;
 mod random;
 mod replies;
+mod shared;
 mod sheet;
 mod survival;
 mod traced;

@@ -67,15 +67,17 @@ impl Scene<'_> {
             b's' => self.figures(66, 0, target, |me, request| me.places(request, 4 * count)),
             b'r' => self.figures(67, 0, target, |me, request| me.rectangles(request, count)),
             b'a' | b'o' => self.figures(if kind == b'a' { 68 } else { 71 }, 0, target, |me, request| {
+                let mut arc = [0u16; 6];
                 (0..count).fold(request, |request, _| {
-                    let request = me.places(request, 2);
-                    // The time for a wide arc grows with its size.
-                    let request = request.u16(me.size() % 3000).u16(me.size() % 3000);
-                    (0..2).fold(request, |request, _| {
-                        let right = (90 * 64 * (me.below(9) as i32 - 4)) as i16;
-                        let any = me.random.next() as i16;
-                        request.u16(me.of(&[right, any]) as u16)
-                    })
+                    // Often it begins where the one before ends, so that they are joined.
+                    let begin = arc[4].wrapping_add(arc[5]);
+                    if me.below(2) == 0 {
+                        // The time for a wide arc grows with its size.
+                        arc = [me.place(), me.place(), me.size() % 3000, me.size() % 3000, 0, 0];
+                    }
+                    let any = me.random.next() as u16;
+                    (arc[4], arc[5]) = (me.of(&[begin, begin, any]), me.of(&[any, 90 * 64, 30 * 64, 360 * 64]));
+                    arc.iter().fold(request, |request, &at| request.u16(at))
                 })
             }),
             b'f' => self.figures(70, 0, target, |me, request| me.rectangles(request, count)),
@@ -149,8 +151,11 @@ impl Scene<'_> {
             // A stock server writes outside of its memory if a far edge is beyond 32767.
             (0..4).fold(request, |request, _| request.u16((self.place() as i16).min(30_000) as u16))
         };
-        let [width, height] =
-            if self.below(2) == 0 { [self.size(), self.rows()].map(|size| size % 2000) } else { [20, 14] };
+        let [width, height] = match self.below(8) {
+            0 => [0, 9],
+            1..5 => [self.size(), self.rows()].map(|size| size % 2000),
+            _ => [20, 14],
+        };
         let request = request.u16(width).u16(height);
         let request =
             if one_plane { request.u32(1 << self.below(usize::from(DEPTHS[source / 2 % 7]))) } else { request };

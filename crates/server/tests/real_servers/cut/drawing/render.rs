@@ -58,14 +58,15 @@ impl Scene<'_> {
                 let request = request.u32(self.world.picture(source)).u32(mask).u32(to);
                 let rows = self.rows();
                 let last = i16::MAX.wrapping_sub_unsigned(rows).wrapping_sub(self.below(3) as i16);
-                let request = match self.below(12) {
+                let kind = self.below(12);
+                let request = match kind {
                     // Within all pictures, perhaps except for the last rows.
                     0..6 => (0..6).fold(request, |request, _| request.u16(self.below(6) as u16)),
                     // The last rows have the largest coordinate.
                     6 => [1, last, 1, last, 1, 1].iter().fold(request, |request, &at| request.u16(at as u16)),
                     _ => self.places(request, 6),
                 };
-                let width = if self.below(2) == 0 { 1 + self.below(18) as u16 } else { self.size() };
+                let width = if kind < 7 { 1 + self.below(18) as u16 } else { self.size() };
                 let request = request.u16(width).u16(rows);
                 self.add(request, image);
             }

@@ -178,9 +178,9 @@ impl Scene<'_> {
         message(opcode::GET_IMAGE, 2).u32(id).u32(0).u16(width).u16(height).u32(!0).finish()
     }
 
-    /// A picture's format of this depth, often one without unused bits; 0 if there is none.
+    /// A picture's format of this depth, sometimes one without unused bits; 0 if there is none.
     pub fn format(&mut self, depth: u8) -> u32 {
-        let least = self.of(&[0, u32::from(depth)]);
+        let least = self.of(&[0, 0, u32::from(depth)]);
         let all: Vec<u32> = (self.world.formats.iter())
             .filter(|&&(_, of, bits)| of == depth && bits >= least)
             .map(|&(id, ..)| id)
