@@ -162,8 +162,7 @@ mod tests {
     #[test]
     fn program_arguments_arrive_unchanged_through_every_login_shell() {
         for login_shell in ["sh", "bash", "tcsh"] {
-            if Command::new(login_shell).args(["-c", "exit"]).status().is_err() {
-                xqos_skip::left_out(format!("{login_shell} is not installed"));
+            if login_shell == "tcsh" && xqos_skip::program("tcsh").is_none() {
                 continue;
             }
             for words in [

@@ -103,8 +103,8 @@ fn move_end(seen: &mut [Seen], client: usize) {
     }
 }
 
-/// The steps of a replay in the order of the trace. `kills`: a client that left when another one killed it did not leave
-/// by itself.
+/// The steps of a replay in the order of the trace. `kills`: a client that left when another one killed it did not
+/// leave by itself.
 fn steps(case: &Case, seen: &[Seen], in_slices: bool, kills: bool) -> Vec<Step> {
     let (mut steps, mut done, mut is_new) = (Vec::new(), [0; CLIENTS], true);
     for (at, &one) in seen.iter().enumerate() {
@@ -255,8 +255,8 @@ impl Form {
     }
 }
 
-/// The first thing in which two outcomes differ. `is_loose`: without what the requests that are cut may do otherwise, the
-/// events of Damage objects of level NonEmpty, and smaller regions of these.
+/// The first thing in which two outcomes differ. `is_loose`: without what the requests that are cut may do otherwise,
+/// the events of Damage objects of level NonEmpty, and smaller regions of these.
 fn difference(known: &Known, is: &Outcome, wanted: &Outcome, is_loose: bool) -> Option<String> {
     let short = |bytes: Option<&Vec<u8>>| bytes.map(|bytes| format!("{:02x?}", &bytes[..bytes.len().min(32)]));
     let is_left_out = |bytes: &&Vec<u8>| !is_loose || bytes[0] != known.events[0] || bytes[1] & 0x7f != NON_EMPTY;

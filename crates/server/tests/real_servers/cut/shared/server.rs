@@ -210,7 +210,7 @@ pub type Answer = (Vec<u8>, Vec<u8>);
 /// What can be seen of a case.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// Of each client, unless it has closed its connection.
+    /// What each client has received, unless it has closed its connection.
     pub received: Vec<Vec<Vec<u8>>>,
     /// Everything that is left, each with the request that tells it.
     pub contents: Vec<Answer>,
