@@ -84,11 +84,8 @@ fn exact_parts(server: &CutServer, parts: Parts, request: &[u8]) -> Option<(Part
 fn is_seen(server: &CutServer, footprint: &Footprint) -> bool {
     let written = || footprint.used().filter(|&(_, is_written)| is_written).map(|(used, _)| used);
     let is_expected = with(|state| {
-        let presented = &state.presented;
         // Work that the last change of windows has left is done after this slice.
-        state.windows_changed
-            || footprint.used().any(|(used, _)| presented.contains(used.id))
-            || presented.has_backing && footprint.used().any(|(used, _)| used.drawable != used.backing)
+        state.windows_changed || footprint.used().any(|(used, _)| state.presented.contains(used))
     });
     // A pixmap without a name may have been presented under its name.
     is_expected != Some(false) || written().any(|used| used.id == 0 || server.is_watched(used))
