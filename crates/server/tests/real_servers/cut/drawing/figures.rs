@@ -72,7 +72,6 @@ impl Scene<'_> {
                     // Often it begins where the one before ends, so that they are joined.
                     let begin = arc[4].wrapping_add(arc[5]);
                     if me.below(2) == 0 {
-                        // The time for a wide arc grows with its size.
                         arc = [me.place(), me.place(), me.size() % 3000, me.size() % 3000, 0, 0];
                     }
                     let any = me.random.next() as u16;
@@ -114,8 +113,12 @@ impl Scene<'_> {
 
     fn figures(&mut self, major: u8, data: u8, target: usize, all: impl FnOnce(&mut Self, Message) -> Message) {
         let (id, depth) = self.world.drawable(target);
-        let request = message(major, data).u32(id).u32(self.context_for(depth));
-        let request = all(self, request);
+        let context = self.context_for(depth);
+        if major == 68 {
+            // A server may need minutes for wide arcs and dashes, which are not cut.
+            self.make(message(56, 0).u32(context).u32(3 << 4).u32(0).u32(0), None);
+        }
+        let request = all(self, message(major, data).u32(id).u32(context));
         self.add(request, Some(target));
     }
 
