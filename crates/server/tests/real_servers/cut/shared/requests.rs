@@ -3,7 +3,7 @@
 
 use super::super::world::message;
 use super::server::Known;
-use super::world::{Builder, CLIENTS, Pool, Thing, bytes_of_row, pair, request, values};
+use super::world::{Builder, CLIENTS, Pool, Thing, WATCHER, bytes_of_row, pair, request, values};
 use crate::flood::Random;
 use crate::wire::opcode;
 use std::time::Duration;
@@ -34,13 +34,10 @@ impl Case {
         let mut of = Requests { builder, size };
         let requests = [0, 1, 2].map(|client| of.all(client));
         let mut builder = of.builder;
-        let endings = requests.each_ref().map(|_| {
-            let after = Duration::from_micros(builder.below(600) as u64);
-            match builder.below(12) {
-                0 => Some(Ending::Done),
-                1 | 2 => Some(Ending::After(after)),
-                _ => None,
-            }
+        let (early, after) = (builder.random.below(2 * CLIENTS), Duration::from_micros(builder.below(600) as u64));
+        let endings = [0, 1, 2].map(|client| match client == early {
+            true => Some(Ending::After(after)),
+            false => Some(Ending::Done).filter(|_| builder.is(12)),
         });
         Case { build, requests, endings, pool: builder.pool }
     }
@@ -233,7 +230,10 @@ impl Requests<'_> {
                 let words = [self.drawable(24), self.drawable(24), self.context(24), place, self.place(), area];
                 request(63, 0, &[&words[..], &[1 << self.builder.below(24)]].concat())
             }
-            7..=10 => request(opcode::GET_IMAGE, 2, &[drawable, pair(0, 0), pair(8, 8), !0]),
+            7..=10 => {
+                let from = if client == WATCHER { self.builder.pixmap(depth) } else { drawable };
+                request(opcode::GET_IMAGE, 2, &[from, pair(0, 0), pair(8, 8), !0])
+            }
             11 | 12 => self.shm_put_image(drawable, context, depth),
             13 => {
                 let words = [drawable, pair(0, 0), pair(8, 8), !0, 2, self.builder.pool.segment];
@@ -300,7 +300,7 @@ impl Requests<'_> {
                     _ => request(majors.damage, 3, &[damage, 0, self.builder.of(&self.builder.pool.damaged.clone())]),
                 }
             }
-            44 | 45 => {
+            44 | 45 if client == WATCHER => {
                 let damage = id(self);
                 self.builder.pool.damages.push(damage);
                 request(majors.damage, 1, &[damage, drawable, self.builder.word(4)])

@@ -221,7 +221,10 @@ pub struct Outcome {
 pub enum Step {
     /// A client's next requests, all in one slice if possible.
     Requests(usize, usize),
+    /// A client closes its connection in a slice of its own.
     Leaves(usize),
+    /// The same, but in the slice of its last requests.
+    Last(usize, usize),
     /// The server waits for the next frame.
     Frame,
 }
@@ -320,12 +323,14 @@ impl Site {
         };
         let mut peers: Vec<Peer> = self.known.bases.iter().map(peer).collect();
         // What the server does between two slices must be the same in each world.
-        let is_alone = |request: &[u8]| [1, 8, self.known.majors.composite].contains(&request[0]);
+        let composite = self.known.majors.composite;
+        let is_alone = |request: &[u8]| [1, 8, composite].contains(&request[0]);
         for run in case.build.chunk_by(|one, next| one.0 == next.0 && !is_alone(&one.1) && !is_alone(&next.1)) {
             let requests: Vec<Vec<u8>> = run.iter().map(|(_, request)| request.clone()).collect();
             let peer = &mut peers[run[0].0];
             peer.send(&requests, false, true);
             peer.receive(&self.known)?;
+            self.end_slice();
         }
         for peer in &mut peers {
             peer.sync(&self.known)?;
@@ -358,11 +363,13 @@ impl Site {
             if !matches!(ending, Some(Ending::After(_))) {
                 peer.receive(&self.known)?;
             }
-            if ending == Some(Ending::Done) {
-                _ = peer.stream.shutdown(Shutdown::Both);
-            }
         }
-        self.wait_until_gone((0..CLIENTS).filter(|&client| case.endings[client].is_some()));
+        // One after the other: a stock server may do either first, whatever a replay asks for.
+        self.wait_until_gone((0..CLIENTS).filter(|&client| matches!(case.endings[client], Some(Ending::After(_)))));
+        for client in (0..CLIENTS).filter(|&client| case.endings[client] == Some(Ending::Done)) {
+            _ = peers[client].stream.shutdown(Shutdown::Both);
+            self.wait_until_gone([client].into_iter());
+        }
         self.end(segment, case, peers)
     }
 
@@ -370,6 +377,9 @@ impl Site {
     pub fn replay(&mut self, segment: &Segment, case: &Case, steps: &[Step]) -> Result<Outcome, Stuck> {
         let (mut peers, mut holder) = (self.begin(segment, case)?, None);
         for &step in steps {
+            if holder.is_none() {
+                self.end_slice();
+            }
             match step {
                 Step::Requests(client, count) => {
                     let peer = &mut peers[client];
@@ -385,8 +395,17 @@ impl Site {
                         }
                     }
                 }
-                Step::Leaves(client) => {
-                    _ = peers[client].stream.shutdown(Shutdown::Both);
+                Step::Leaves(client) | Step::Last(client, _) => {
+                    let peer = &mut peers[client];
+                    if let Step::Last(_, count) = step {
+                        let at = peer.requests.len();
+                        peer.send(&case.requests[client][at..at + count], true, false);
+                        // The server executes what it has received first.
+                        _ = peer.stream.shutdown(Shutdown::Write);
+                    } else {
+                        // The server sees this also while another client holds the server grab.
+                        _ = peer.stream.shutdown(Shutdown::Both);
+                    }
                     holder = holder.filter(|&holder| holder != client);
                     match holder {
                         Some(holder) => while !peers[holder].sees_end_of(client, &self.known)? {},
@@ -397,6 +416,12 @@ impl Site {
             }
         }
         self.end(segment, case, peers)
+    }
+
+    /// Lets the server serve another client. Before that, it does what it has put off. Otherwise, it may serve a client
+    /// that has just received a reply again in the same slice.
+    fn end_slice(&mut self) {
+        self.keeper.ask(&request(opcode::GET_INPUT_FOCUS, 0, &[])).unwrap();
     }
 
     fn wait_for_frame(&mut self) {

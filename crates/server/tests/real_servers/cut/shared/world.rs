@@ -7,6 +7,9 @@ use crate::flood::Random;
 use crate::wire::opcode;
 
 pub const CLIENTS: usize = 3;
+/// The client that has all Damage objects. It reads no windows: a stock server may write a DamageNotify event between
+/// the reply to GetImage and its pixels, because it copies redirected children only then.
+pub const WATCHER: usize = 0;
 /// The selection that each client owns as long as it is connected.
 pub const SELECTIONS: [u32; CLIENTS] = [1, 2, 9];
 /// `VisibilityChange`, `Exposure`, `StructureNotify`, `SubstructureNotify`, `PropertyChange`.
@@ -335,8 +338,8 @@ impl<'a> Builder<'a> {
         let majors = self.known.majors;
         let drawables = [self.pool.windows.clone(), self.pool.pixmaps.clone()].concat();
         for _ in 0..1 + self.below(2) {
-            let (id, of, level) = (self.new_id(client), self.of(&drawables).id, self.of(&[0, 1, 2, 3, 3, 3, 3]));
-            self.send(client, majors.damage, 1, &[id, of, level]);
+            let (id, of, level) = (self.new_id(WATCHER), self.of(&drawables).id, self.of(&[0, 1, 2, 3, 3, 3, 3]));
+            self.send(WATCHER, majors.damage, 1, &[id, of, level]);
             self.pool.damages.push(id);
         }
         let region = self.new_id(client);
