@@ -8,10 +8,13 @@
 //! A geometry is known from an earlier reply, or from the request that creates the window or pixmap, once the server
 //! has executed it without an error. The latter holds for windows only if the request selects StructureNotify.
 
+mod drawable;
+
 use crate::bytes::{put_u16, put_u32, request};
 use crate::context::ConnectionContext;
 use crate::opcodes::op;
 use crate::store::{Answer, answer_of};
+use drawable::Drawable;
 use std::collections::{HashMap, VecDeque};
 use xqos_wire::x11::bytes::ByteOrder;
 
@@ -30,53 +33,6 @@ const INPUT_ONLY: u16 = 2;
 const MAX_DRAWABLES: usize = 16_384;
 const MAX_PROPERTIES: usize = 1024;
 const MAX_PROPERTY_BYTES: usize = 64 << 10;
-
-/// A drawable of the program, or a root window.
-#[derive(Clone, Debug, Default)]
-struct Drawable {
-    /// The last changes of the program's selection: request number, and the events.
-    selected: VecDeque<(u64, u32)>,
-    /// The events among [`ADDED`] that the server reports.
-    watched: u32,
-    /// Number of property changes, reported or requested.
-    changes: u32,
-    /// Number of the request that created it.
-    created: u64,
-    /// Root and depth, which never change.
-    origin: Option<(u32, u8)>,
-    /// Position, size and border of a GetGeometry reply. `None` if another client could have changed them unreported.
-    bounds: Option<[u16; 5]>,
-    /// Number of times that `bounds` became invalid.
-    moves: u32,
-    /// `None` for roots and pixmaps.
-    parent: Option<u32>,
-    /// Whether the ID was in use at creation, so that the server has probably refused it.
-    is_doubtful: bool,
-    /// Whether the program has destroyed it. The entry stays until the server reports this.
-    is_gone: bool,
-}
-
-impl Drawable {
-    /// Events that the program selects.
-    fn mask(&self) -> u32 {
-        self.selected.back().map_or(0, |&(_, events)| events)
-    }
-
-    fn unsettle(&mut self) {
-        self.bounds = None;
-        self.moves = self.moves.wrapping_add(1);
-    }
-
-    /// Whether the proxy can select events on it.
-    fn is_usable(&self) -> bool {
-        !self.is_doubtful && !self.is_gone
-    }
-
-    /// The events that report all changes of properties. Roots are never destroyed.
-    fn property_events(&self) -> u32 {
-        if self.parent.is_some() { ADDED } else { PROPERTY_CHANGE }
-    }
-}
 
 /// All drawables of a program, and the stored answers about them.
 #[derive(Debug)]
