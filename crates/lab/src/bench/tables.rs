@@ -167,18 +167,15 @@ impl Shows<'_> {
 /// other programs used if that makes it noisy.
 fn builds(found: &[Finding]) -> String {
     let mut groups: BTreeMap<[&str; 3], Vec<String>> = BTreeMap::new();
-    for of in found {
-        let machine = &of.machine;
-        let noise = of.disturbance.as_ref().filter(|disturbance| disturbance.noise().is_some());
+    for Finding { experiment, machine, disturbance, pairs, .. } in found {
+        let noise = disturbance.as_ref().filter(|disturbance| disturbance.noise().is_some());
         let others = noise.map_or(String::new(), |noise| format!(", others {:.0} %", 100.0 * noise.others));
-        let one = format!("{} ({}{others})", of.experiment, of.pairs);
-        groups.entry([&machine.module, &machine.processor, &machine.kernel]).or_default().push(one);
+        let experiments = groups.entry([&machine.module, &machine.processor, &machine.kernel]).or_default();
+        experiments.push(format!("{experiment} ({pairs}{others})"));
     }
+    let rows = groups.iter().map(|(of, all)| vec![of[0].into(), of[1].into(), of[2].into(), all.join(", ")]);
     let head = ["build", "processor", "kernel", "experiments (trials)"].map(str::to_owned);
-    let line = |(of, experiments): (&[&str; 3], &Vec<String>)| {
-        of.iter().map(|&text| text.to_owned()).chain([experiments.join(", ")]).collect()
-    };
-    lines(&head, &groups.iter().map(line).collect::<Vec<Vec<String>>>())
+    lines(&head, &rows.collect::<Vec<_>>())
 }
 
 fn named<'a>(found: &'a [Finding], name: &str) -> Result<&'a Finding> {
