@@ -29,10 +29,10 @@ mod tests;
 pub(crate) use file::BEGAN;
 
 use crate::generator::Habit;
-use crate::server::Polling;
+use crate::server::{Polling, Settings};
 use std::collections::BTreeMap;
 use std::fmt;
-use xqos_core::{GroupId, Parameters, PolicyKind, Reservation};
+use xqos_core::{Parameters, PolicyKind, Reservation};
 
 /// Durations by name, in microseconds.
 pub type Costs = BTreeMap<String, f64>;
@@ -129,19 +129,6 @@ pub struct Scenario {
     pub(crate) parameters: Parameters,
     pub(crate) groups: Vec<Group>,
 }
-
-/// Settings for all clients with the same name, in addition to the scenario.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Settings {
-    /// Weight for policy `fair`, in hundredths.
-    pub weight: Option<u32>,
-    /// A group, and the maximum share of all its members together.
-    pub cap: Option<(GroupId, Ppm)>,
-}
-
-/// Millionths of the server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ppm(pub u32);
 
 #[derive(Clone, Debug)]
 pub(crate) struct Group {

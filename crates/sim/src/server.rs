@@ -13,13 +13,12 @@ mod slice;
 mod tests;
 
 use crate::generator::{Generator, NextBurst};
-use crate::scenario::{Ppm, Settings};
 use crate::stock::Stock;
 use crate::workload::{Plan, Run, Workload};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use xqos_abi::trace::{Entry, Event, Level};
-use xqos_core::{ClientId, Contention, Fact, Outcome, Parameters, PolicyKind, Reservation, Scheduler, Time};
+use xqos_core::{ClientId, Contention, Fact, GroupId, Outcome, Parameters, PolicyKind, Reservation, Scheduler, Time};
 
 /// Core's client numbers have 16 bits, and its queues use the largest number internally. X servers allow 2,048 clients.
 pub const MAX_CLIENTS: usize = 60_000;
@@ -45,6 +44,19 @@ pub enum Refused {
     /// More than [`MAX_CLIENTS`].
     TooManyClients,
 }
+
+/// Settings for all clients with the same name, in addition to the scenario.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Settings {
+    /// Weight for policy `fair`, in hundredths.
+    pub weight: Option<u32>,
+    /// A group, and the maximum share of all its members together.
+    pub cap: Option<(GroupId, Ppm)>,
+}
+
+/// Millionths of the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ppm(pub u32);
 
 /// When a server reads its input.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //! Parses and validates the text of a scenario file.
 
-use super::{Costs, Group, Mistake, Regime, Scenario, Settings};
+use super::{Costs, Group, Mistake, Regime, Scenario};
 use crate::generator::{Habit, Pace};
-use crate::server::{MAX_CLIENTS, Polling};
+use crate::server::{MAX_CLIENTS, Polling, Settings};
 use crate::workload::Run;
 use serde::Deserialize;
 use std::collections::BTreeMap;

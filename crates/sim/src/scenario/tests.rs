@@ -2,6 +2,8 @@
 //! Invalid files are refused with the line and the remedy.
 
 use super::*;
+use crate::server::Ppm;
+use xqos_core::GroupId;
 
 const SOUND: &str = r#"
 title = "t"

@@ -17,7 +17,8 @@ use xqos_rules::files;
 use xqos_rules::read::Scope;
 use xqos_rules::rule::Rule;
 use xqos_rules::setting::{Cap, Reserve, Setting};
-use xqos_sim::scenario::{Costs, Ppm, Regime, Scenario, Settings};
+use xqos_sim::scenario::{Costs, Regime, Scenario};
+use xqos_sim::server::{Ppm, Settings};
 
 const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/rules.d");
 /// The group of all capped clients; one rule names it.
