@@ -5,7 +5,7 @@
 //! round trip for 46 atoms.
 
 use super::names::{NameId, Names};
-use super::waits::{Wait, WaitTotal};
+use super::round_trip::{Wait, WaitTotal};
 use std::collections::{HashMap, VecDeque};
 
 /// Number of names kept per pattern: the last ones before the wait.

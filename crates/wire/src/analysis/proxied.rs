@@ -18,7 +18,7 @@ pub mod figures;
 
 use super::avoidable::{Family, family};
 use super::names::NameId;
-use super::waits::Wait;
+use super::round_trip::Wait;
 use crate::answerable::{Barrier, Class, Lbx, Row, barrier, is_silent, row};
 use crate::observe::{Kind, Message};
 use client_model::{ClientModel, atom};

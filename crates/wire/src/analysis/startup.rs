@@ -6,7 +6,7 @@
 //! window does not count: a program that computes for a long time before its first window has not started yet.
 
 use super::names::NameId;
-use super::waits::{Wait, WaitTotal};
+use super::round_trip::{Wait, WaitTotal};
 use crate::observe::{Kind, Message};
 use std::collections::BTreeMap;
 

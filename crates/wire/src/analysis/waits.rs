@@ -17,9 +17,10 @@
 //! A batch of requests with replies is therefore one round trip, named after its last request. A client that idles
 //! after a request and reads the reply on arrival also counts as waiting: the wire shows no difference.
 
-use super::avoidable::{Judge, Question, Reason};
+use super::avoidable::{Judge, Question};
 use super::names::{NameId, Names};
 use super::patterns::{Batch, Patterns};
+use super::round_trip::{Wait, WaitTotal};
 use super::spans::Spans;
 use crate::observe::{Kind, Message};
 use std::collections::{BTreeMap, VecDeque};
@@ -31,41 +32,6 @@ const PROMPT_NS: u64 = 5_000_000;
 const MAX_PENDING: usize = 4_096;
 /// Name of the connection setup, which the client also waits for.
 pub const SETUP: &str = "Setup";
-
-/// A round trip that the client waited for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wait {
-    pub name: NameId,
-    pub from_ns: u64,
-    pub to_ns: u64,
-    pub avoidable: Option<Reason>,
-}
-
-#[derive(Clone, Debug, Default)]
-pub struct WaitTotal {
-    pub count: u64,
-    pub ns: u64,
-    pub avoidable: BTreeMap<Reason, u64>,
-}
-
-impl WaitTotal {
-    pub fn add(&mut self, wait: &Wait) {
-        self.count += 1;
-        self.ns += wait.to_ns.saturating_sub(wait.from_ns);
-        if let Some(reason) = wait.avoidable {
-            *self.avoidable.entry(reason).or_default() += 1;
-        }
-    }
-
-    pub fn avoidable_count(&self) -> u64 {
-        self.avoidable.values().sum()
-    }
-}
-
-/// Time saved by avoiding round trips: twice the one-way latency for each.
-pub fn saving_s(round_trips: u64, latency_s: f64) -> f64 {
-    round_trips as f64 * 2.0 * latency_s
-}
 
 #[derive(Clone, Copy, Debug)]
 struct Unanswered {

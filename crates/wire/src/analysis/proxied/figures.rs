@@ -3,7 +3,7 @@
 
 use super::super::counts::merge_equal;
 use super::super::names::Names;
-use super::super::waits::saving_s;
+use super::super::round_trip::saving_s;
 use super::Proxied;
 use serde::Serialize;
 
