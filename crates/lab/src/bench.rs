@@ -33,6 +33,7 @@ pub(crate) use tables::with_figures;
 
 pub use crate::file::Experiment;
 
+use crate::study::Verdict;
 use anyhow::{Result, anyhow};
 use progress::Progress;
 use serde::Serialize;
@@ -42,6 +43,11 @@ use xqos_cli::output;
 
 /// Trials of a full run.
 pub const USUAL_TRIALS: u32 = 6;
+
+/// All verdicts, each with its finding.
+fn verdicts(found: &[Finding]) -> impl Iterator<Item = (&Finding, &Verdict)> {
+    found.iter().flat_map(|of| of.study.verdicts.iter().map(move |verdict| (of, verdict)))
+}
 
 /// The services that the benchmark offers to an experiment.
 #[derive(Debug)]

@@ -18,7 +18,7 @@
 //! | `composited`, `desk`, `onscreen` | window managers, desktop programs, and when changes appear on the screen |
 //! | `processor`, `boost` | pinning a thread to a processor, and reservations of processor time |
 //! | [`viewer`] | a viewer of a remote desktop: it moves the pointer and receives every picture |
-//! | [`line`] | a client of Packard's paper: a line that follows the [`pointer`] |
+//! | [`line`] | a client of Packard's paper: a line that follows the [`pointer`], which may be a `device` |
 //! | [`periodic`] | Packard's animation, and ocbench, the client of the QoS paper |
 //! | `waiting`, `system_calls` | a client that waits for a counter of SYNC, and the costs of system calls |
 //! | [`process`], [`tree`] | the processes that we start and end, and the kernel's figures for any process |
@@ -52,6 +52,7 @@ mod canvas;
 pub mod chaos;
 mod composited;
 mod desk;
+mod device;
 pub mod disturbance;
 pub mod experiments;
 pub mod file;

@@ -5,10 +5,7 @@
 //! include that client's own wait. Motion for an Xephyr is therefore injected into the server that shows it; motion for
 //! Xtigervnc comes from a viewer, and motion for Xorg from an input device.
 
-mod device;
-
-pub use device::Device;
-
+use crate::device::Device;
 use crate::server::Server;
 use crate::viewer::Viewer;
 use anyhow::{Result, anyhow};

@@ -10,8 +10,8 @@ mod xorg;
 
 pub use compositor::Compositor;
 
+use crate::device::Device;
 use crate::folder::Folder;
-use crate::pointer::Device;
 use crate::process::{self, Memory, Owned, SchedStat, ThreadSwitches};
 use anyhow::{Context, Result, anyhow, bail};
 use compositor::Xwayland;

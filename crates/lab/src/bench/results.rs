@@ -6,7 +6,7 @@
 use super::{Build, Experiment, print, summary};
 use crate::disturbance::Disturbance;
 use crate::machine::Machine;
-use crate::study::{Chart, Study, Verdict};
+use crate::study::{Chart, Study};
 use crate::{page, render};
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
@@ -130,11 +130,6 @@ impl Finding {
         let doubts = build.caution(self).into_iter().chain(self.noise());
         doubts.fold(render::study(&self.study), |text, doubt| format!("{text}\n{doubt}\n"))
     }
-}
-
-/// All verdicts, each with its finding.
-pub(super) fn verdicts(found: &[Finding]) -> impl Iterator<Item = (&Finding, &Verdict)> {
-    found.iter().flat_map(|of| of.study.verdicts.iter().map(move |verdict| (of, verdict)))
 }
 
 /// Reads all results in the order of the report, followed by those of users' own files.

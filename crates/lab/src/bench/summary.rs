@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Conclusions from all experiments: a few lines of text and a table of all goals.
 
-use super::results::verdicts;
-use super::{Build, Finding};
+use super::{Build, Finding, verdicts};
 use crate::disturbance::Disturbance;
 use crate::machine::{Machine, date};
 use crate::render;

@@ -10,7 +10,8 @@
 //!
 //! A test compares all documents with the data, so no figure is copied manually.
 
-use super::results::{Finding, read_some, verdicts, write};
+use super::results::{Finding, read_some, write};
+use super::verdicts;
 use super::{Build, Experiment, print};
 use crate::papers;
 use crate::study::{Table, Verdict};
