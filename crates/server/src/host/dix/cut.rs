@@ -263,7 +263,7 @@ pub fn execute(client: Client, head: &Head, procedure: RequestProc, may_cut: boo
     else {
         return whole();
     };
-    if majors.present != 0 && head.request == u32::from(majors.present) | 1 << 16 {
+    if majors.present != 0 && head.request == u32::from(majors.present) | (1 << 16) {
         presented::note(&server, client);
     }
     let (major, minor) = (head.request as u8, (head.request >> 16) as u8);
