@@ -521,6 +521,8 @@ impl Site {
         let fetch = |&region: &u32| request(majors.xfixes, 19, &[region]);
         let mut reads: Vec<_> = pool.regions.iter().chain(&pool.damaged).map(fetch).collect();
         for &damage in &pool.damages {
+            // Empty, in case there is no such object.
+            reads.push(request(majors.xfixes, 11, &[region]));
             reads.push(request(majors.damage, 3, &[damage, 0, region]));
             reads.push(fetch(&region));
         }
