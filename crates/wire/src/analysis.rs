@@ -8,7 +8,7 @@
 //! |---|---|
 //! | [`states`], [`transmitter`], [`rate`] | time per direction: idle, blocked by the network or by the receiver |
 //! | [`handshake`] | the time of the TCP handshake |
-//! | [`waits`], [`round_trip`], [`avoidable`], [`patterns`], `colors` | round trips that the client waited for, and avoidable ones |
+//! | [`waits`], [`round_trip`], [`avoidable`], [`patterns`], `colors` | round trips, and avoidable ones |
 //! | [`proxied`] | which of these waits would remain with a proxy next to the program |
 //! | [`startup`] | requests, bytes and waits until the first window, and until the program becomes quiet |
 //! | [`counts`] | messages and bytes by name |

@@ -96,9 +96,8 @@ impl Trace {
 /// The end of a client is recorded before the rest that the server executes first.
 fn move_end(seen: &mut [Seen], client: usize) {
     let at = |what| seen.iter().rposition(|&one| one == what);
-    if let (Some(left), Some(last)) = (at(Seen::Left(client)), at(Seen::Request(client)))
-        && left < last
-    {
+    let places = at(Seen::Left(client)).zip(at(Seen::Request(client)));
+    if let Some((left, last)) = places.filter(|(left, last)| left < last) {
         seen[left..=last].rotate_left(1);
     }
 }
