@@ -116,7 +116,7 @@ fn a_hold_ends_at_its_time_on_a_server_with_nothing_else_to_do() {
     let fixture = xvfb();
     let control = fixture.control().unwrap();
     let mut wire = fixture.native();
-    let small = wire.canvas(500, 500).fill(60);
+    let long = wire.canvas(500, 500).fill(400);
     wire.tell_xqos(Subject::Client(0).set(Setting::reservation(900, 20_300, ReservationKind::Hard))).unwrap();
     let mut observed = 0;
     wait_for("15 holds are observed", PATIENCE, || {
@@ -124,7 +124,7 @@ fn a_hold_ends_at_its_time_on_a_server_with_nothing_else_to_do() {
         std::thread::sleep(Duration::from_millis(45));
         let mut report = control.reservation(wire.base).unwrap();
         let before = report.depletions;
-        wire.send(&small);
+        wire.send(&long);
         wait_for("it is depleted", SOON, || {
             report = control.reservation(wire.base).unwrap();
             report.depletions > before

@@ -145,7 +145,7 @@ fn the_holder_of_a_grab_is_held_back_only_afterwards() {
     assert!(served_ns > 10_000_000, "{served_ns} ns in a period with a budget of 1 ms: held back with the grab");
     // Without the grab, the holder is held back like any other client.
     (0..10).for_each(|_| holder.send(&[]));
-    holder.send_raw(&many);
+    holder.send_raw(&canvas.fill(100).repeat(10));
     wait_for("it is held back", SOON, || is_held_back(&control, holder.base));
     other.sync();
     fixture.assert_armed();
