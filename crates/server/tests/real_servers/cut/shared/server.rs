@@ -421,7 +421,7 @@ impl Site {
     /// Lets the server serve another client. Before that, it does what it has put off. Otherwise, it may serve a client
     /// that has just received a reply again in the same slice.
     fn end_slice(&mut self) {
-        self.keeper.ask(&request(opcode::GET_INPUT_FOCUS, 0, &[])).unwrap();
+        self.keeper.sync();
     }
 
     fn wait_for_frame(&mut self) {
