@@ -4,8 +4,10 @@
 //!
 //! | file | contents |
 //! |---|---|
+//! | `host` | what the mechanism needs from a server |
 //! | `engine` | slices, holds, clients, events, roles, the real-time priority loan |
 //! | `early_end` | when to end the running slice early |
+//! | `identity` | process and user of a client |
 //! | `requests`, `access` | requests of the XQOS extension, and which client may make them |
 //! | `traced_scheduler`, `tracer` | the scheduler with its trace, and the ring buffer that trace readers map |
 //! | `groups`, `origins` | groups of clients; the origin of each setting, and which settings end with a connection |
@@ -20,6 +22,8 @@ pub mod early_end;
 pub mod engine;
 pub mod fault;
 pub mod groups;
+pub mod host;
+pub mod identity;
 pub mod longest;
 pub mod origins;
 pub mod owed_answers;

@@ -7,9 +7,10 @@
 //! replies wait for room in the socket is neither read nor answered. A flood of requests therefore delays no client and
 //! takes little memory.
 
-use crate::host::identity::Identity;
-use crate::host::{Host, kernel, real_libc};
+use crate::host::{kernel, real_libc};
 use crate::mechanism::engine::Engine;
+use crate::mechanism::host::Host;
+use crate::mechanism::identity::Identity;
 use crate::mechanism::requests::{self, Format, Refused};
 use std::cell::{Cell, RefCell};
 use std::io::{self, Read, Write};

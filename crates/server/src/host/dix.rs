@@ -3,7 +3,7 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | `as_host` | implements [`Host`](crate::host::Host) through the server's own functions |
+//! | `as_host` | implements [`Host`](crate::mechanism::host::Host) through the server's own functions |
 //! | `symbols` | the server's functions and variables, looked up by name at run time |
 //! | `hooks` | callbacks from the server; each is a panic boundary |
 //! | `client` | the server's client record, through the C shim |

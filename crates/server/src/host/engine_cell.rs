@@ -5,9 +5,9 @@
 //! The server may call xqos from within one of xqos's own calls, for example because of an event that xqos sends. Such
 //! a nested call finds the engine busy and does nothing.
 
-use crate::host::Host;
 use crate::mechanism::engine::Engine;
 use crate::mechanism::fault::{self, Fault};
+use crate::mechanism::host::Host;
 use std::cell::UnsafeCell;
 
 /// A value that only the server's thread uses.

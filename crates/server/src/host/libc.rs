@@ -15,7 +15,7 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | `as_host` | implements [`Host`](crate::host::Host) through these calls |
+//! | `as_host` | implements [`Host`](crate::mechanism::host::Host) through these calls |
 //! | `calls` | the interposed calls |
 //! | `redirect` | redirects the program's calls to `calls` if xqos is not preloaded |
 //! | `instance` | the engine of this process; each call into it is a panic boundary |

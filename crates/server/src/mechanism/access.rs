@@ -13,7 +13,7 @@
 //! as they appear in the server's user namespace. All users without an id in this namespace appear with the same id
 //! ([`unknown_user`]), which matches no user.
 
-use crate::host::identity::Identity;
+use crate::mechanism::identity::Identity;
 use std::fs;
 use std::sync::OnceLock;
 

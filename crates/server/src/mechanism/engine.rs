@@ -22,10 +22,10 @@ mod watch;
 pub use settings::Target;
 pub use slots::{RESOURCE_ID_BITS, Slot};
 
-use crate::host::{FinishedRest, Host, Work};
 use crate::mechanism::departed::Departed;
 use crate::mechanism::fault::{Fault, FaultCounter};
 use crate::mechanism::groups::Groups;
+use crate::mechanism::host::{FinishedRest, Host, Work};
 use crate::mechanism::longest::{ProcessorTime, RequestRanking};
 use crate::mechanism::origins::{DeclaredOrigins, SettingOrigins};
 use crate::mechanism::owed_answers::OwedAnswers;

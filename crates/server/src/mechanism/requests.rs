@@ -7,8 +7,8 @@
 pub mod reports;
 mod settings;
 
-use crate::host::Host;
 use crate::mechanism::engine::{Engine, RESOURCE_ID_BITS};
+use crate::mechanism::host::Host;
 use crate::mechanism::settings::{FaultPlace, MAX_UTILIZATION_LIMIT_PPM, SLICE_RANGE_US};
 use xqos_abi::trace::{Level, RECORD_BYTES};
 use xqos_abi::{

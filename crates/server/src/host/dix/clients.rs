@@ -3,9 +3,9 @@
 
 use super::client::{Client, State, roots, vendor_and_release};
 use super::{Dix, Error};
-use crate::host::Connection;
-use crate::host::identity::Identity;
 use crate::mechanism::engine::{Engine, Outcome};
+use crate::mechanism::host::Connection;
+use crate::mechanism::identity::Identity;
 use std::os::fd::RawFd;
 use xqos_core::{Choice, ClientId};
 

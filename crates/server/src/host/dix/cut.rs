@@ -40,13 +40,13 @@ mod presented;
 mod run;
 mod server;
 
-use crate::host::CutTotals;
 use crate::host::dix::client::{Client, Head};
 use crate::host::dix::hooks::with_engine;
 use crate::host::dix::per_request::{ENTRIES, call, set_cuts, set_guard};
 use crate::host::dix::symbols::{RequestProc, Symbols, symbols};
 use crate::host::engine_cell::OnServerThread;
 use crate::host::kernel;
+use crate::mechanism::host::CutTotals;
 use crate::parts::{Kind, Parts};
 use cost::Costs;
 pub use early::{admit, gone};

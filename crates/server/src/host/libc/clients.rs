@@ -3,9 +3,9 @@
 
 use super::Libc;
 use super::output::Output;
-use crate::host::Connection;
-use crate::host::identity::Identity;
 use crate::mechanism::engine::Engine;
+use crate::mechanism::host::Connection;
+use crate::mechanism::identity::Identity;
 use std::os::fd::RawFd;
 use xqos_core::{ClientId, Rank, Time};
 

@@ -2,7 +2,7 @@
 //! Handlers for clients that connect, are set up, set priorities, grab the server, and disconnect.
 
 use super::{Engine, Slot};
-use crate::host::{Connection, Host};
+use crate::mechanism::host::{Connection, Host};
 use crate::mechanism::requests::reports;
 use xqos_abi::NotifyKind;
 use xqos_core::{ClientId, Fact};

@@ -3,7 +3,7 @@
 //! contention lasts.
 
 use super::Engine;
-use crate::host::Host;
+use crate::mechanism::host::Host;
 use crate::mechanism::settings::ContentionMode;
 use xqos_core::{Contention, Fact, Time};
 

@@ -2,7 +2,7 @@
 //! Recognises compositors and window managers by selections and by the root windows, and sets their roles.
 
 use super::Engine;
-use crate::host::Host;
+use crate::mechanism::host::Host;
 use crate::mechanism::roles::ManagerKind;
 use xqos_core::{ClientId, Fact, Outcome, Time};
 

@@ -2,7 +2,7 @@
 //! Tracks clients that must answer an Expose, or input while another client redraws, and sets the pacing.
 
 use super::Engine;
-use crate::host::Host;
+use crate::mechanism::host::Host;
 use xqos_abi::{NotifyKind, Paced};
 use xqos_core::{Choice, ClientId, Fact, Outcome, Pacing, Time};
 

@@ -2,8 +2,8 @@
 //! Assigns clients to groups, and keeps their holds and the groups' settings up to date.
 
 use super::{Engine, Target};
-use crate::host::Host;
 use crate::mechanism::groups::Member;
+use crate::mechanism::host::Host;
 use xqos_abi::{Grouping, Label};
 use xqos_core::{ClientId, Fact, GroupId, Holder};
 

@@ -2,7 +2,7 @@
 //! The loan: a client lends the server's thread a real-time priority, which the thread has only while it needs it.
 
 use super::Engine;
-use crate::host::Host;
+use crate::mechanism::host::Host;
 use xqos_core::{Choice, ClientId, Mode, Slice, Time};
 
 impl<H: Host> Engine<H> {

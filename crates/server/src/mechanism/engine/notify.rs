@@ -3,7 +3,7 @@
 
 use super::Engine;
 use super::slots::Notified;
-use crate::host::{Host, ObservedRequests};
+use crate::mechanism::host::{Host, ObservedRequests};
 use crate::mechanism::longest::RequestRanking;
 use crate::mechanism::tracer::TraceHandle;
 use xqos_abi::trace::{Entry, Level};

@@ -4,7 +4,7 @@
 //! `requests` decides whether a client may make a setting, and which values are valid.
 
 use super::Engine;
-use crate::host::Host;
+use crate::mechanism::host::Host;
 use crate::mechanism::origins::{Origin, SettingOrigins};
 use xqos_abi::{Label, NO_RESERVATION, NotifyKind, Setting, SettingKind, Subject};
 use xqos_core::{Admission, ClientId, Fact, GroupId, Holder, Parameters, PolicyKind, Reservation};

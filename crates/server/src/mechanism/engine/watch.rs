@@ -2,7 +2,7 @@
 //! What may end a slice or wake the server: watched clients, the server's own descriptors, caps, and timers.
 
 use super::Engine;
-use crate::host::Host;
+use crate::mechanism::host::Host;
 use xqos_core::{Choice, ClientId, Rank, Slice, Time};
 
 impl<H: Host> Engine<H> {

@@ -2,8 +2,8 @@
 //! Builds the replies.
 
 use super::settings::{MAX_PERIOD_US, MIN_BUDGET_US, MIN_PERIOD_US};
-use crate::host::{CutTotals, Host};
 use crate::mechanism::engine::Engine;
+use crate::mechanism::host::{CutTotals, Host};
 use xqos_abi::{
     AdmissionReport, ClientEntry, CutReport, DesktopReport, GroupsReport, Label, Paced, PacingReport, ProcessorReport,
     ReservationReport, ServerInfo, VERSION, Version, entry_flag, flag_of, reservation_flag, us,

@@ -2,9 +2,9 @@
 //! Handles the requests Set, Clear and CheckAdmission: checks rights and values before the engine applies a setting.
 
 use super::{Refused, base_of, base_of_holder, may_administer, may_change, subject as client_of, subject_to_change};
-use crate::host::Host;
 use crate::mechanism::engine::{Engine, Target};
 use crate::mechanism::groups::is_valid_name;
+use crate::mechanism::host::Host;
 use crate::mechanism::settings::{MAX_UTILIZATION_LIMIT_PPM, PART_RANGE_US, SLICE_RANGE_US};
 use std::ops::RangeInclusive;
 use xqos_abi::{NO_RESERVATION, Setting, SettingKind, Subject, us};

@@ -6,9 +6,9 @@
 //! machine, on its page size or on memory that the server has freed before.
 
 use super::*;
-use crate::host::Connection;
-use crate::host::identity::Identity;
 use crate::host::kernel;
+use crate::mechanism::host::Connection;
+use crate::mechanism::identity::Identity;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use xqos_abi::Grouping;

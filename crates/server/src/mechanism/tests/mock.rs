@@ -9,11 +9,11 @@ mod server;
 
 pub use server::Server;
 
-use crate::host::identity::Identity;
-use crate::host::{Connection, Host, ObservedRequests, Work};
 use crate::mechanism::early_end::{EarlyEnd, Verdict};
 use crate::mechanism::engine::{Engine, Outcome};
 use crate::mechanism::fault::Fault;
+use crate::mechanism::host::{Connection, Host, ObservedRequests, Work};
+use crate::mechanism::identity::Identity;
 use crate::mechanism::requests::{self, Format, Refused};
 use crate::mechanism::settings::Settings;
 use std::cell::{Cell, RefCell};
