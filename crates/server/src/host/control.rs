@@ -306,13 +306,13 @@ impl ControlConnection {
 
 pub fn answer_all<H: Host>(engine: &mut Engine<H>, epoll: RawFd, connections: impl Fn(&mut H) -> &mut Connections) {
     let gone = connections(&mut engine.host).receive(epoll);
-    gone.into_iter().for_each(|id| engine.control_gone(id));
-    let end = engine.host.now().after(TURN_NS);
+    gone.into_iter().for_each(|id| engine.at(kernel::now()).control_gone(id));
+    let end = kernel::now().after(TURN_NS);
     while let Some(asked) = connections(&mut engine.host).next_request() {
         let format = Format { sequence: asked.sequence, order: Order::Native };
-        let answer = requests::answer(engine, asked.asker, &asked.bytes, format);
+        let answer = requests::answer(engine.at(kernel::now()), asked.asker, &asked.bytes, format);
         connections(&mut engine.host).reply(&asked, answer);
-        if engine.host.now() >= end {
+        if kernel::now() >= end {
             break;
         }
     }

@@ -67,6 +67,8 @@ pub struct Totals {
 #[derive(Debug)]
 pub struct Engine<H> {
     pub host: H,
+    /// The time of the call that is being handled ([`Engine::at`]).
+    pub now: Time,
     pub scheduler: TracedScheduler,
     pub totals: Totals,
     slots: Vec<Option<Slot>>,
@@ -118,8 +120,7 @@ pub struct Engine<H> {
 pub type Outcome<H> = Result<(), Fault<<H as Host>::Error>>;
 
 impl<H: Host> Engine<H> {
-    pub fn new(host: H, settings: &Settings) -> Engine<H> {
-        let started = host.now();
+    pub fn new(host: H, settings: &Settings, started: Time) -> Engine<H> {
         let mut policy = settings.policy;
         if policy == PolicyKind::Classic && !host.sees_each_request() {
             policy = PolicyKind::Fair;
@@ -131,6 +132,7 @@ impl<H: Host> Engine<H> {
         scheduler.handle(started, Fact::Contention { is_on: contention.is_on() });
         Engine {
             host,
+            now: started,
             scheduler: TracedScheduler::new(scheduler),
             totals: Totals { started, ..Totals::default() },
             slots: Vec::new(),
@@ -166,6 +168,12 @@ impl<H: Host> Engine<H> {
         }
     }
 
+    /// Sets the time (CLOCK_MONOTONIC) of the call that follows. The mechanism reads no clock.
+    pub fn at(&mut self, now: Time) -> &mut Engine<H> {
+        self.now = now;
+        self
+    }
+
     /// Returns the host, after [`step_back`](Self::step_back).
     #[cfg(test)]
     pub fn into_host(self) -> H {
@@ -174,8 +182,7 @@ impl<H: Host> Engine<H> {
 
     /// Undoes every change that the server would notice. Can be called in any state.
     pub fn step_back(&mut self) {
-        let now = self.host.now();
-        self.scheduler.trace.close(now);
+        self.scheduler.trace.close(self.now);
         self.end_loan();
         for id in self.ids() {
             if self.slot_mut(id).is_some_and(|slot| std::mem::take(&mut slot.held)) {
@@ -191,7 +198,7 @@ impl<H: Host> Engine<H> {
     pub fn block(&mut self) -> Outcome<H> {
         self.faults.pass(FaultPlace::Block)?;
         if let Some(running) = self.running {
-            self.end_slice(self.host.now());
+            self.end_slice(self.now);
             if let Choice::Client(id, _) = running.choice {
                 self.wait_for_next_request(id);
             }
@@ -207,7 +214,7 @@ impl<H: Host> Engine<H> {
         if let Some(server) = self.host.check()? {
             self.server_is_known(&server);
         }
-        let now = self.host.now();
+        let now = self.now;
         loop {
             match self.scheduler.handle(now, Fact::Replenish) {
                 FactOutcome::Resumed(client) => self.sync_hold(client),

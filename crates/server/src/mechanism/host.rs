@@ -70,12 +70,8 @@ pub trait Host {
     /// Why xqos cannot serve a server, or cannot continue to serve it.
     type Error: std::error::Error;
 
-    // Clocks and the log. The defaults query the kernel; a mock with virtual time overrides them.
+    // The processor and the log. The defaults query the kernel; a mock with virtual time overrides them.
 
-    /// The current time (CLOCK_MONOTONIC).
-    fn now(&self) -> Time {
-        kernel::now()
-    }
     /// Processor time of the server's thread in nanoseconds.
     fn cpu_ns(&self) -> u64 {
         kernel::thread_cpu_ns()
@@ -187,8 +183,8 @@ pub trait Host {
     fn server_fds_may_preempt(&mut self, now: Time);
     /// Calls `wakeup` at this time even if nothing else happens; [`Time::NEVER`] cancels it.
     fn wake_at(&mut self, at: Time);
-    /// Waits until one of these clients has sent data, or until this time.
-    fn wait_for(&self, clients: impl Iterator<Item = ClientId>, until: Time);
+    /// Waits until one of these clients has sent data, or until this time. Returns the time afterwards.
+    fn wait_for(&self, clients: impl Iterator<Item = ClientId>, until: Time) -> Time;
 
     // The server's thread and the kernel's scheduler.
 

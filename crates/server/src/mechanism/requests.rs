@@ -120,7 +120,7 @@ fn carry_out<H: Host>(engine: &mut Engine<H>, asker: ClientId, request: Request,
 }
 
 fn list<H: Host>(engine: &Engine<H>, clients: Vec<ClientEntry>) -> ClientList {
-    ClientList { now_ns: engine.host.now().0, server_cpu_ns: engine.host.cpu_ns(), clients }
+    ClientList { now_ns: engine.now.0, server_cpu_ns: engine.host.cpu_ns(), clients }
 }
 
 /// Carries out requests that change something and have no reply.

@@ -228,8 +228,9 @@ impl Host for Dix {
     }
 
     /// A signal also ends the wait.
-    fn wait_for(&self, clients: impl Iterator<Item = ClientId>, until: Time) {
+    fn wait_for(&self, clients: impl Iterator<Item = ClientId>, until: Time) -> Time {
         kernel::wait_for(clients.map(|id| self.descriptor(id)), until);
+        kernel::now()
     }
 
     fn ask_for_short_slices(&mut self, is_wanted: bool) {

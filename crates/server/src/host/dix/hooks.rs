@@ -67,7 +67,7 @@ fn start(symbols: &'static Symbols) -> Result<(), Error> {
         .as_ref()
     };
     let extension = extension.ok_or(Error::NoRoom)?;
-    let engine = Engine::new(Dix::new(symbols, extension, settings)?, settings);
+    let engine = Engine::new(Dix::new(symbols, extension, settings)?, settings, now());
     // SAFETY: this runs on the server's thread, and the last engine was dropped at the end of its generation.
     unsafe {
         (*ENGINE.get()).aside = None;
@@ -122,7 +122,7 @@ fn step_aside(fault: &Fault<Error>) {
     unsafe { (*ENGINE.get()).aside = Some(reason) };
     if let Some(mut engine) = engine {
         // A second fault, in this code, must not reach the server either.
-        let _ = fault::guarded(|| engine.step_back());
+        let _ = fault::guarded(|| engine.at(now()).step_back());
         let _ = fault::guarded(|| drop(engine));
     }
     if cut::has_rests() {
@@ -140,7 +140,7 @@ unsafe extern "C" fn close_down(_extension: *mut ExtensionEntry) {
     if let Some(mut engine) = engine {
         unhook(symbols);
         let _ = fault::guarded(|| {
-            engine.step_back();
+            engine.at(now()).step_back();
             drop(engine);
         });
     }
@@ -149,7 +149,7 @@ unsafe extern "C" fn close_down(_extension: *mut ExtensionEntry) {
 
 unsafe extern "C" fn block(_data: *mut c_void, _timeout: *mut c_void) {
     cut::slice_ended();
-    with_engine(Engine::block);
+    with_engine(|engine| engine.at(now()).block());
 }
 
 unsafe extern "C" fn wakeup(_data: *mut c_void, _result: c_int) {
@@ -158,7 +158,7 @@ unsafe extern "C" fn wakeup(_data: *mut c_void, _result: c_int) {
     if let (Some(true), Ok(symbols)) = (decides, symbols()) {
         symbols.do_queued_work();
     }
-    with_engine(Engine::wakeup);
+    with_engine(|engine| engine.at(now()).wakeup());
 }
 
 unsafe extern "C" fn client_state(_list: *mut *mut c_void, _data: *mut c_void, info: *mut c_void) {
@@ -168,7 +168,7 @@ unsafe extern "C" fn client_state(_list: *mut *mut c_void, _data: *mut c_void, i
         if matches!(state, State::Retained | State::Gone) {
             cut::gone(client, state == State::Gone);
         }
-        with_engine(|engine| engine.client_state(client));
+        with_engine(|engine| engine.at(now()).client_state(client));
         if let (Some(_), false, Ok(symbols)) = (aside_reason(), cut::has_rests(), symbols()) {
             // `step_aside` has left this function for the rests.
             // SAFETY: as in `start`.
@@ -184,8 +184,9 @@ unsafe extern "C" fn event(_list: *mut *mut c_void, _data: *mut c_void, info: *m
         let (client, is_input) = unsafe { client::of_event_info(info, engine.host.xinput_opcode()) };
         let Some(id) = client.and_then(|client| engine.host.id_of(client)) else { return Ok(()) };
         match is_input {
-            Some(is_input) => engine.input_or_expose(id, is_input),
-            None => engine.delivered(id),
+            Some(is_input) => engine.at(now()).input_or_expose(id, is_input),
+            None if engine.is_desktop_client(id) => engine.at(now()).delivered(id),
+            None => {}
         }
         Ok(())
     });
@@ -198,7 +199,7 @@ unsafe extern "C" fn server_grab(_list: *mut *mut c_void, _data: *mut c_void, in
             engine.host.grabbed = grabs;
             cut::grabbed(grabs);
             if let Some(id) = engine.host.id_of(client) {
-                engine.grabbed(id, grabs);
+                engine.at(now()).grabbed(id, grabs);
             }
             Ok(())
         });
@@ -211,7 +212,7 @@ unsafe extern "C" fn selection(_list: *mut *mut c_void, _data: *mut c_void, info
     with_engine(|engine| {
         if let Some(name) = engine.host.atom_name(atom) {
             let owner = owner.and_then(|owner| engine.host.id_of(owner));
-            engine.selection(&name, owner);
+            engine.at(now()).selection(&name, owner);
         }
         Ok(())
     });
@@ -240,7 +241,9 @@ unsafe extern "C" fn dispatch(raw: ClientPtr) -> c_int {
         Some(reason) => requests::answer_aside(&request, format, &reason, now(), kernel::thread_cpu_ns()).map(Some),
         None => with_engine(|engine| {
             let asker = engine.host.id_of(client);
-            Ok(asker.map_or(Err(Refused::Implementation), |asker| requests::answer(engine, asker, &request, format)))
+            Ok(asker.map_or(Err(Refused::Implementation), |asker| {
+                requests::answer(engine.at(now()), asker, &request, format)
+            }))
         })
         .unwrap_or(Err(Refused::Implementation)),
     };

@@ -13,6 +13,7 @@ use crate::host::dix::client::{Client, Head};
 use crate::host::dix::hooks::with_engine;
 use crate::host::dix::per_request::call;
 use crate::host::dix::symbols::RequestProc;
+use crate::host::kernel::now;
 use crate::mechanism::engine::Engine;
 use xqos_core::{Choice, ClientId};
 
@@ -31,7 +32,7 @@ pub fn execute(client: Client, head: &Head, procedure: RequestProc) -> i32 {
     });
     let status = call(procedure, client.raw());
     with_engine(|engine| {
-        engine.take_priorities();
+        engine.at(now()).take_priorities();
         Ok(())
     });
     status

@@ -170,8 +170,9 @@ impl Host for Libc {
         kernel::set_timer(&self.timer, at);
     }
 
-    fn wait_for(&self, clients: impl Iterator<Item = ClientId>, until: Time) {
+    fn wait_for(&self, clients: impl Iterator<Item = ClientId>, until: Time) -> Time {
         kernel::wait_for(clients.filter_map(|id| self.known(id)).map(|known| known.descriptor), until);
+        now()
     }
 
     fn begin_loan(&mut self) -> io::Result<()> {

@@ -7,6 +7,7 @@
 
 use super::instance;
 use crate::host::descriptors::CLIENTS;
+use crate::host::kernel::now;
 use crate::host::real_libc::{display_of, is_own, real, retain_events};
 use std::ffi::{c_int, c_void};
 use std::io;
@@ -37,7 +38,7 @@ fn epoll_changed(epoll: RawFd, operation: c_int, fd: RawFd, event: Option<(u32, 
             instance::begin(epoll);
             if instance::serves(epoll) {
                 CLIENTS.set(fd, true);
-                instance::update(|engine| engine.added(fd, data));
+                instance::update(|engine| engine.at(now()).added(fd, data));
             }
         }
         (libc::EPOLL_CTL_ADD, Some(_)) => {
@@ -74,7 +75,7 @@ pub unsafe extern "C" fn epoll_wait(
         // SAFETY: guaranteed by the caller.
         return unsafe { real(epoll, events, most, timeout) };
     }
-    instance::with_engine(|engine| engine.block());
+    instance::with_engine(|engine| engine.at(now()).block());
     let alone = || if instance::has_pending() { 0 } else { timeout };
     let timeout = instance::with_engine(|engine| Ok(engine.host.timeout(timeout))).unwrap_or_else(alone);
     let room = most as usize;
@@ -88,7 +89,7 @@ pub unsafe extern "C" fn epoll_wait(
     if is_asked {
         instance::answer_control();
     }
-    instance::with_engine(|engine| engine.wakeup());
+    instance::with_engine(|engine| engine.at(now()).wakeup());
     let mut add = |event| match events.get_mut(kept) {
         Some(place) => {
             *place = event;

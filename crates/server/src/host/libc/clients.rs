@@ -3,6 +3,7 @@
 
 use super::Libc;
 use super::output::Output;
+use crate::host::kernel::now;
 use crate::mechanism::engine::Engine;
 use crate::mechanism::host::Connection;
 use crate::mechanism::identity::Identity;
@@ -177,7 +178,7 @@ impl Engine<Libc> {
     /// The server has removed the client's socket or closed it.
     pub fn removed(&mut self, fd: RawFd) {
         if let Some(id) = self.host.of_descriptor(fd) {
-            self.gone(id);
+            self.at(now()).gone(id);
             self.infer_grab();
         }
     }
@@ -187,13 +188,13 @@ impl Engine<Libc> {
         if let Setup::Done(output) = &mut known.setup {
             let seen = output.written(bytes, known.is_swapped);
             if seen.exposed {
-                self.input_or_expose(id, false);
+                self.at(now()).input_or_expose(id, false);
             }
             if seen.input {
-                self.input_or_expose(id, true);
+                self.at(now()).input_or_expose(id, true);
             }
         } else if let Some((base, ids)) = known.set_up_by(bytes) {
-            self.ids_known(id, base, ids);
+            self.at(now()).ids_known(id, base, ids);
         }
     }
 
@@ -205,8 +206,8 @@ impl Engine<Libc> {
         let holder = if muted > 0 && muted + 1 == all { heard() } else { None };
         if holder != self.scheduler.grab() {
             match (holder, self.scheduler.grab()) {
-                (Some(id), _) => self.grabbed(id, true),
-                (None, Some(id)) => self.grabbed(id, false),
+                (Some(id), _) => self.at(now()).grabbed(id, true),
+                (None, Some(id)) => self.at(now()).grabbed(id, false),
                 (None, None) => {}
             }
         }

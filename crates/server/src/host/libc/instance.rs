@@ -4,6 +4,7 @@
 use super::Libc;
 use crate::host::descriptors::CLIENTS;
 use crate::host::engine_cell::{EngineCell, OnServerThread};
+use crate::host::kernel::now;
 use crate::host::{control, real_libc};
 use crate::mechanism::engine::Engine;
 use crate::mechanism::fault::{self, Fault};
@@ -39,7 +40,7 @@ pub fn serve(epoll: RawFd, settings: &Settings) {
     let _ = SETTINGS.set(settings.clone());
     THREAD.store(this_thread(), Ordering::Relaxed);
     EPOLL.store(epoll, Ordering::Relaxed);
-    let engine = Engine::new(Libc::new(epoll, settings.chunk_ns).unwrap(), settings);
+    let engine = Engine::new(Libc::new(epoll, settings.chunk_ns).unwrap(), settings, now());
     // SAFETY: no other thread uses it.
     unsafe {
         *ENGINE.get() = EngineCell::new(Vec::new());
@@ -102,7 +103,7 @@ pub fn begin(epoll: RawFd) {
     EPOLL.store(epoll, Ordering::Relaxed);
     match Libc::new(epoll, settings.chunk_ns) {
         Ok(host) => {
-            let mut engine = Engine::new(host, settings);
+            let mut engine = Engine::new(host, settings, now());
             listen(&mut engine);
             // SAFETY: this runs on the server's thread, before there is an engine.
             unsafe { (*ENGINE.get()).engine = Some(Box::new(engine)) };
@@ -143,7 +144,7 @@ fn step_aside(fault: &Fault<Infallible>) {
     // SAFETY: this runs on the server's thread, and `busy` is false.
     let Some(mut engine) = (unsafe { (*ENGINE.get()).engine.take() }) else { return };
     let pending = fault::guarded(|| {
-        engine.step_back();
+        engine.at(now()).step_back();
         engine.pending_events()
     });
     // SAFETY: as above.

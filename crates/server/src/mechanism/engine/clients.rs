@@ -18,7 +18,7 @@ impl<H: Host> Engine<H> {
         self.ids_of_a_client = ids;
         self.slots[index] = Some(Slot { base, identity, ..Slot::default() });
         self.ready.reserve(self.slots.len() - self.ready.len());
-        self.scheduler.handle(self.host.now(), Fact::Connected { client: id, descriptor });
+        self.scheduler.handle(self.now, Fact::Connected { client: id, descriptor });
     }
 
     /// The client's resource ids became known only after it connected.
@@ -55,7 +55,7 @@ impl<H: Host> Engine<H> {
         self.roles.leave(id);
         self.set_linked(id, false);
         self.host.forget(id);
-        self.scheduler.handle(self.host.now(), Fact::Disconnected { client: id });
+        self.scheduler.handle(self.now, Fact::Disconnected { client: id });
         self.leave_group(id);
         self.owed_answers.end(id);
         self.control_gone(id);
@@ -65,7 +65,7 @@ impl<H: Host> Engine<H> {
 
     /// The connection of a client that asked for events, a trace or a loan is closed.
     pub fn control_gone(&mut self, asker: ClientId) {
-        if self.scheduler.trace.end(asker, self.host.now()) {
+        if self.scheduler.trace.end(asker, self.now) {
             self.observe_requests();
         }
         self.listeners.retain(|&(other, _)| other != asker);
@@ -77,7 +77,7 @@ impl<H: Host> Engine<H> {
 
     /// A client set a SYNC priority, its own or another client's.
     pub fn prioritized(&mut self, id: ClientId, priority: i32) {
-        let at = self.host.now();
+        let at = self.now;
         if let Some(slot) = self.slot_mut(id) {
             slot.sync_priority = priority;
             self.scheduler.handle(at, Fact::SyncPriority { client: id, priority });
@@ -85,7 +85,7 @@ impl<H: Host> Engine<H> {
     }
 
     pub fn grabbed(&mut self, id: ClientId, grabs: bool) {
-        self.scheduler.handle(self.host.now(), Fact::Grabbed { by: grabs.then_some(id) });
+        self.scheduler.handle(self.now, Fact::Grabbed { by: grabs.then_some(id) });
         self.grab_reported = false;
         self.grab_watched = self.grab_watched.filter(|_| !grabs);
         // A client is never held back while it holds the grab, but may have to be held back afterwards.

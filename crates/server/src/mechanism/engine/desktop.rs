@@ -30,17 +30,20 @@ impl<H: Host> Engine<H> {
         }
     }
 
+    /// Returns true if the client is a compositor or window manager.
+    pub fn is_desktop_client(&self, id: ClientId) -> bool {
+        !self.roles.is_empty() && self.scheduler.is_desktop_client(id)
+    }
+
     /// An event was delivered to a client. A compositor or window manager now has work for the client that is executing
     /// a request: a DamageNotify for that client's drawing, or a MapRequest for its window.
     pub fn delivered(&mut self, to: ClientId) {
-        if self.roles.is_empty() || !self.scheduler.is_desktop_client(to) {
-            return;
-        }
-        let Some(client) = self.running_client().filter(|&client| client != to) else { return };
+        let running = self.running_client().filter(|&client| client != to && self.is_desktop_client(to));
+        let Some(client) = running else { return };
         if !self.scheduler.role(to).compositor {
-            self.scheduler.handle(self.host.now(), Fact::WorksFor { client: to, payer: client });
+            self.scheduler.handle(self.now, Fact::WorksFor { client: to, payer: client });
         }
-        if self.scheduler.handle(self.host.now(), Fact::CausedWork { client }) == Outcome::Changed {
+        if self.scheduler.handle(self.now, Fact::CausedWork { client }) == Outcome::Changed {
             self.host.end_slice();
         }
     }
@@ -48,19 +51,19 @@ impl<H: Host> Engine<H> {
     /// During the turn of a compositor or window manager, the server briefly waits for that client's next request, and
     /// serves no other client meanwhile. Data from a reserved client end the wait.
     pub(super) fn wait_for_next_request(&mut self, served: ClientId) {
-        let Some(until) = self.scheduler.next_request_of(served, self.host.now()) else { return };
+        let Some(until) = self.scheduler.next_request_of(served, self.now) else { return };
         let is_reserved = |id: &ClientId| self.scheduler.reservation_in_use(*id).is_some();
         let reserved = self.ids().filter(|id| is_reserved(id) && !self.scheduler.is_ready(*id));
-        if self.host.is_open(served) && self.host.now() < until {
-            self.host.wait_for([served].into_iter().chain(reserved), until);
-            self.contention.waited(self.host.now());
+        if self.host.is_open(served) && self.now < until {
+            let waited = self.host.wait_for([served].into_iter().chain(reserved), until);
+            self.contention.waited(waited);
         }
     }
 
     fn set_manager(&mut self, kind: ManagerKind, screen: usize, client: Option<ClientId>) {
         let before = self.roles.take(kind, screen, client);
         for id in before.into_iter().chain(client) {
-            self.scheduler.handle(self.host.now(), Fact::Role { client: id, role: self.roles.role_of(id) });
+            self.scheduler.handle(self.now, Fact::Role { client: id, role: self.roles.role_of(id) });
             self.sync_hold(id);
         }
     }

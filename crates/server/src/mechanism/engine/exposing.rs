@@ -18,7 +18,7 @@ const PACING_OF_SOME: Pacing = Pacing { limit_ns: 40_000_000, floor_ns: 50_000_0
 impl<H: Host> Engine<H> {
     pub fn input_or_expose(&mut self, id: ClientId, is_input: bool) {
         if is_input {
-            let at = self.host.now();
+            let at = self.now;
             self.scheduler.handle(at, Fact::Input { client: id });
             self.input_beside_an_expose(id, at);
         } else {
@@ -28,7 +28,7 @@ impl<H: Host> Engine<H> {
 
     /// The client reports that it is about to redraw. Its requests in the current slice do not count as the redraw.
     pub fn mark_exposing(&mut self, id: ClientId) {
-        let now = self.host.now();
+        let now = self.now;
         let Some(slot) = self.slot_mut(id).filter(|slot| slot.unmarked_until <= now) else { return };
         slot.unmarked_until = now.after(MARK_INTERVAL_NS);
         if self.running_client() == Some(id) {
@@ -40,7 +40,7 @@ impl<H: Host> Engine<H> {
 
     /// The client has to redraw, because of a request of `cause` if there is one.
     pub(super) fn exposed(&mut self, id: ClientId, cause: Option<ClientId>) {
-        let at = self.host.now();
+        let at = self.now;
         let paced = cause.filter(|&cause| self.is_paced(cause));
         let outcome = self.scheduler.handle(at, Fact::Exposed { client: id, cause: paced });
         if outcome != Outcome::None {
@@ -58,7 +58,7 @@ impl<H: Host> Engine<H> {
         self.pacing = pacing;
         // Send the fact even if it is unchanged, because it releases every client that is held back.
         let effective = self.effective_pacing();
-        self.scheduler.handle(self.host.now(), Fact::Pacing(effective));
+        self.scheduler.handle(self.now, Fact::Pacing(effective));
     }
 
     pub(super) fn set_client_pacing(&mut self, id: ClientId, paced: Paced) {
@@ -72,7 +72,7 @@ impl<H: Host> Engine<H> {
     pub(super) fn follow_pacing(&mut self) {
         let effective = self.effective_pacing();
         if effective != self.scheduler.pacing() {
-            self.scheduler.handle(self.host.now(), Fact::Pacing(effective));
+            self.scheduler.handle(self.now, Fact::Pacing(effective));
         }
     }
 

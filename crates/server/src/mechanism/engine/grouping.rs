@@ -19,7 +19,7 @@ impl<H: Host> Engine<H> {
             named: slot.named,
         });
         let before = std::mem::replace(&mut slot.group, group);
-        self.scheduler.handle(self.host.now(), Fact::Group { client: id, group });
+        self.scheduler.handle(self.now, Fact::Group { client: id, group });
         self.leave(id, before);
         self.sync_hold(id);
     }

@@ -41,7 +41,7 @@ impl<H: Host> Engine<H> {
             period_us: state.map_or(0, |state| us(state.reservation.period_ns)),
             flags: state.map_or(0, |state| flag_of(state.reservation.kind)),
             count,
-            time_ms: (self.host.now().0 / 1_000_000) as u32,
+            time_ms: (self.now.0 / 1_000_000) as u32,
         };
         for &(listener, _) in self.listeners.iter().filter(|&&(_, mask)| mask & kind.mask() != 0) {
             self.host.notify(listener, &event);
@@ -80,7 +80,7 @@ impl<H: Host> Engine<H> {
     /// Starts a trace for a client, and records the identity of every client for the readers of the trace.
     pub fn start_trace(&mut self, reader: ClientId, level: Level, capacity: u32) -> std::io::Result<TraceHandle> {
         let snapshot = self.scheduler.snapshot();
-        let handed = self.scheduler.trace.begin(reader, level, capacity, &snapshot, self.host.now())?;
+        let handed = self.scheduler.trace.begin(reader, level, capacity, &snapshot, self.now)?;
         for id in self.ids() {
             self.note_identity(id);
         }
@@ -89,7 +89,7 @@ impl<H: Host> Engine<H> {
     }
 
     pub fn stop_trace(&mut self, reader: ClientId) {
-        self.scheduler.trace.end(reader, self.host.now());
+        self.scheduler.trace.end(reader, self.now);
         self.observe_requests();
     }
 
@@ -98,7 +98,7 @@ impl<H: Host> Engine<H> {
         let Some(slot) = self.slots.get(usize::from(id.0)).and_then(Option::as_ref).filter(|_| trace.is_on()) else {
             return;
         };
-        let (at, pid) = (self.host.now(), u32::try_from(slot.identity.pid).unwrap_or(0));
+        let (at, pid) = (self.now, u32::try_from(slot.identity.pid).unwrap_or(0));
         trace.note(at, Entry::Identity { client: id, pid, base: slot.base, uid: slot.identity.uid });
         for (part, chunk) in slot.program.as_bytes().chunks(16).take(4).enumerate() {
             let mut bytes = [0; 16];

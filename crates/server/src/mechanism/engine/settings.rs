@@ -19,7 +19,7 @@ pub enum Target {
 
 impl<H: Host> Engine<H> {
     pub fn set_policy(&mut self, policy: Option<PolicyKind>, parameters: Parameters) {
-        let at = self.host.now();
+        let at = self.now;
         self.scheduler.handle(at, Fact::Parameters(parameters));
         if let Some(policy) = policy {
             self.scheduler.handle(at, Fact::Policy(policy));
@@ -34,7 +34,7 @@ impl<H: Host> Engine<H> {
 
     /// Reads how much of a processor the kernel grants the server's thread, for admission control.
     pub fn update_supply(&mut self) {
-        self.scheduler.handle(self.host.now(), Fact::Supply(self.host.supply()));
+        self.scheduler.handle(self.now, Fact::Supply(self.host.supply()));
     }
 
     /// Applies a setting. Returns the admission result if the setting is a reservation.
@@ -89,7 +89,7 @@ impl<H: Host> Engine<H> {
         if let (Fact::Release { .. }, Holder::Client(client)) = (fact, holder) {
             self.notify(NotifyKind::ReservationCleared, client, 0);
         }
-        let admission = self.scheduler.handle(self.host.now(), fact).admission();
+        let admission = self.scheduler.handle(self.now, fact).admission();
         if !matches!(admission, Some(Admission::Refused(_))) {
             // Hold back or release clients, then decide again: the running client may be affected.
             self.sync_holds();

@@ -95,7 +95,7 @@ impl<H: Host> Engine<H> {
 
     /// Passes a fact to the scheduler with the current time.
     pub(super) fn feed(&mut self, fact: Fact) -> FactOutcome {
-        self.scheduler.handle(self.host.now(), fact)
+        self.scheduler.handle(self.now, fact)
     }
 
     pub fn choice(&self) -> Option<Choice> {

@@ -15,7 +15,7 @@ pub fn version() -> Version {
 }
 
 pub fn server_info<H: Host>(engine: &Engine<H>) -> ServerInfo {
-    let (scheduler, at) = (&engine.scheduler, engine.host.now());
+    let (scheduler, at) = (&engine.scheduler, engine.now);
     let parameters = scheduler.parameters();
     ServerInfo {
         armed: true,
@@ -56,7 +56,7 @@ pub fn server_info_aside(reason: &str) -> ServerInfo {
 }
 
 pub fn pacing_report<H: Host>(engine: &Engine<H>) -> PacingReport {
-    let (scheduler, at) = (&engine.scheduler, engine.host.now());
+    let (scheduler, at) = (&engine.scheduler, engine.now);
     let count = |is: &dyn Fn(ClientId) -> bool| engine.ids().filter(|&id| is(id)).count() as u32;
     PacingReport {
         limit_us: us(engine.pacing.limit_ns),
@@ -123,7 +123,7 @@ pub fn admission_report<H: Host>(engine: &Engine<H>, admission: Admission) -> Ad
         sum_ppm,
         blocking_ppm,
         limit_ppm: engine.scheduler.limit_ppm(),
-        blocking_us: us(engine.scheduler.blocking_ns(engine.host.now())),
+        blocking_us: us(engine.scheduler.blocking_ns(engine.now)),
     }
 }
 
@@ -160,7 +160,7 @@ pub fn entry<H: Host>(engine: &Engine<H>, id: ClientId, asker: ClientId) -> Opti
         longest_request_ns: slot.longest_request_ns,
         connected_ns: usage.connected.0,
         grabbed_ns: usage.grabbed_ns
-            + scheduler.grab_began().filter(|_| holds_grab).map_or(0, |since| engine.host.now().since(since)),
+            + scheduler.grab_began().filter(|_| holds_grab).map_or(0, |since| engine.now.since(since)),
         grabs: usage.grabs,
         name: slot.program.to_string(),
         group_cap_ppm: scheduler.cap_ppm(slot.group),

@@ -73,7 +73,7 @@ pub(super) fn check_admission<H: Host>(
     let id = client_of(engine, asker, client)?;
     is_in_range(client, &Setting::Reservation(reservation))?;
     engine.update_supply();
-    let (now, scheduler) = (engine.host.now(), &engine.scheduler);
+    let (now, scheduler) = (engine.now, &engine.scheduler);
     let holder = match subject {
         Subject::Group(_) => Holder::Group(engine.slot(id).map_or(GroupId::NONE, |slot| slot.group)),
         _ => Holder::Client(id),

@@ -188,10 +188,6 @@ impl Mock {
 impl Host for Mock {
     type Error = Unsound;
 
-    fn now(&self) -> Time {
-        self.now.get()
-    }
-
     fn cpu_ns(&self) -> u64 {
         (self.now.get().0 - self.stolen_ns.get()) / (1 + self.processor_shared_with)
     }
@@ -303,7 +299,7 @@ impl Host for Mock {
     }
 
     fn watch_client(&mut self, client: ClientId, rank: Rank, _loan_ns: u64) {
-        let now = self.now();
+        let now = self.now.get();
         let peer = self.peer_mut(client).expect("an open client");
         peer.watched = Some(rank);
         // Like an epoll, report data that have already arrived.
@@ -320,7 +316,9 @@ impl Host for Mock {
         self.wake_at = Some(at).filter(|&at| at != Time::NEVER);
     }
 
-    fn wait_for(&self, _clients: impl Iterator<Item = ClientId>, _until: Time) {}
+    fn wait_for(&self, _clients: impl Iterator<Item = ClientId>, _until: Time) -> Time {
+        self.now.get()
+    }
 
     fn ask_for_short_slices(&mut self, is_wanted: bool) {
         self.short_slices.push(is_wanted);

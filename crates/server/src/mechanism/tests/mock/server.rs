@@ -27,13 +27,15 @@ pub struct Server {
 
 impl Server {
     pub fn new(settings: &Settings) -> Server {
-        let engine = Some(Engine::new(Mock::default(), settings));
+        let engine = Some(Engine::new(Mock::default(), settings, Time(0)));
         let (done, coming) = (Vec::new(), Vec::new());
         Server { engine, host_aside: None, fault: None, coming, done, idle_wakeups: 0 }
     }
 
     pub fn engine(&mut self) -> &mut Engine<Mock> {
-        self.engine.as_mut().expect("xqos is there")
+        let engine = self.engine.as_mut().expect("xqos is there");
+        let now = engine.host.now.get();
+        engine.at(now)
     }
 
     pub fn host(&mut self) -> &mut Mock {
@@ -56,7 +58,8 @@ impl Server {
         let id = ClientId(index as u16);
         let identity = Identity { pid: 1000 + index as i32, uid };
         if let Some(engine) = &mut self.engine {
-            engine.connected(id, Connection { identity, base: base(id), ids: IDS, descriptor: index as u32 });
+            let now = engine.host.now.get();
+            engine.at(now).connected(id, Connection { identity, base: base(id), ids: IDS, descriptor: index as u32 });
             engine.established(id, Some(format!("program{index}")));
         }
         id
@@ -64,14 +67,14 @@ impl Server {
 
     pub fn disconnect(&mut self, id: ClientId) {
         match &mut self.engine {
-            Some(engine) => engine.gone(id),
+            Some(_) => self.engine().gone(id),
             None => self.host().forget(id),
         }
         self.coming.retain(|&(_, of, _)| of != id);
         if self.host().grab == Some(id) {
             self.host().grab = None;
-            if let Some(engine) = &mut self.engine {
-                engine.grabbed(id, false);
+            if self.engine.is_some() {
+                self.engine().grabbed(id, false);
             }
         }
     }
@@ -117,7 +120,8 @@ impl Server {
 
     fn call(&mut self, work: impl FnOnce(&mut Engine<Mock>) -> Outcome<Mock>) {
         let Some(engine) = &mut self.engine else { return };
-        let result = crate::mechanism::fault::guarded(|| work(engine))
+        let now = engine.host.now.get();
+        let result = crate::mechanism::fault::guarded(|| work(engine.at(now)))
             .unwrap_or_else(|panic| Err(Fault::panicked(panic.as_ref())));
         if let Err(fault) = result {
             let mut engine = self.engine.take().unwrap();
@@ -235,7 +239,10 @@ impl Server {
             }
             _ => {}
         }
-        let Some(engine) = &mut self.engine else { return };
+        if self.engine.is_none() {
+            return;
+        }
+        let engine = self.engine();
         match effect {
             Effect::Nothing | Effect::Stalls(_) | Effect::Parts(_) => {}
             Effect::Grab => engine.grabbed(id, true),
