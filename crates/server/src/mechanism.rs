@@ -4,7 +4,7 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | `host` | what the mechanism needs from a server |
+//! | `host`, `action` | what the mechanism asks a server, and what it wants done |
 //! | `engine` | slices, holds, clients, events, roles, the real-time priority loan |
 //! | `early_end` | when to end the running slice early |
 //! | `identity` | process and user of a client |
@@ -17,6 +17,7 @@
 //! | `fault`, `settings` | why xqos stops scheduling; its start-up settings |
 
 pub mod access;
+pub mod action;
 pub mod departed;
 pub mod early_end;
 pub mod engine;

@@ -7,7 +7,7 @@
 //! replies wait for room in the socket is neither read nor answered. A flood of requests therefore delays no client and
 //! takes little memory.
 
-use crate::host::{kernel, real_libc};
+use crate::host::{kernel, peer, real_libc};
 use crate::mechanism::engine::Engine;
 use crate::mechanism::host::Host;
 use crate::mechanism::identity::Identity;
@@ -129,7 +129,7 @@ impl Connections {
         let is_free = |id: &ClientId| self.open.iter().all(|one| one.id != *id);
         let id = (0..MAX_CONNECTIONS).map(|at| ClientId((ClientId::LIMIT + at) as u16)).find(is_free);
         let (Some(id), Ok(())) = (id, stream.set_nonblocking(true)) else { return };
-        let identity = Identity::of_peer(stream.as_raw_fd());
+        let identity = peer::identity_of(stream.as_raw_fd());
         let is_other = |identity: &Identity| !identity.may_administer(kernel::user());
         if is_other(&identity) && self.open.iter().filter(|one| is_other(&one.identity)).count() >= MAX_OF_OTHERS {
             return;
@@ -304,19 +304,34 @@ impl ControlConnection {
     }
 }
 
-pub fn answer_all<H: Host>(engine: &mut Engine<H>, epoll: RawFd, connections: impl Fn(&mut H) -> &mut Connections) {
-    let gone = connections(&mut engine.host).receive(epoll);
-    gone.into_iter().for_each(|id| engine.at(kernel::now()).control_gone(id));
+/// Answers waiting requests. `with` runs work on the engine and then carries out its actions, so a reply follows the
+/// events that its request has caused.
+pub fn answer_all<H: Host>(
+    with: impl Fn(&mut dyn FnMut(&mut Engine<H>)),
+    epoll: RawFd,
+    connections: impl Fn(&mut H) -> &mut Connections,
+) {
+    with(&mut |engine| {
+        let gone = connections(&mut engine.host).receive(epoll);
+        gone.into_iter().for_each(|id| engine.at(kernel::now()).control_gone(id));
+    });
     let end = kernel::now().after(TURN_NS);
-    while let Some(asked) = connections(&mut engine.host).next_request() {
-        let format = Format { sequence: asked.sequence, order: Order::Native };
-        let answer = requests::answer(engine.at(kernel::now()), asked.asker, &asked.bytes, format);
-        connections(&mut engine.host).reply(&asked, answer);
-        if kernel::now() >= end {
-            break;
-        }
+    while kernel::now() < end {
+        let mut answered = None;
+        with(&mut |engine| {
+            answered = connections(&mut engine.host).next_request().map(|asked| {
+                let format = Format { sequence: asked.sequence, order: Order::Native };
+                let answer = requests::answer(engine.at(kernel::now()), asked.asker, &asked.bytes, format);
+                (asked, answer)
+            });
+        });
+        let Some((asked, answer)) = answered else { break };
+        let mut answer = Some(answer);
+        with(&mut |engine| {
+            answer.take().into_iter().for_each(|answer| connections(&mut engine.host).reply(&asked, answer));
+        });
     }
-    connections(&mut engine.host).open.iter().for_each(ControlConnection::wait);
+    with(&mut |engine| connections(&mut engine.host).open.iter().for_each(ControlConnection::wait));
 }
 
 fn bind(path: &Path) -> io::Result<UnixListener> {

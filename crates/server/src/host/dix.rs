@@ -3,7 +3,7 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | `as_host` | implements [`Host`](crate::mechanism::host::Host) through the server's own functions |
+//! | `as_host` | answers and acts through the server's own functions |
 //! | `symbols` | the server's functions and variables, looked up by name at run time |
 //! | `hooks` | callbacks from the server; each is a panic boundary |
 //! | `client` | the server's client record, through the C shim |
@@ -56,8 +56,10 @@ pub struct Dix {
     clients: Vec<Option<DixClient>>,
     ring: ReadyRing,
     running: Option<DixSlice>,
-    /// The clients that the server may choose from, when the server itself chooses.
+    /// The clients that are ready. If the server itself chooses, it chooses one of them.
     candidates: Vec<ClientId>,
+    /// The sockets whose data end the wait that comes next.
+    awaited: Vec<RawFd>,
     /// True during a server grab, when the clients that wait are in another ring.
     pub grabbed: bool,
     watcher: Watcher,
@@ -97,6 +99,7 @@ impl Dix {
             ring: ReadyRing::new(),
             running: None,
             candidates: Vec::new(),
+            awaited: Vec::new(),
             grabbed: false,
             watcher,
             wakeup_timer,

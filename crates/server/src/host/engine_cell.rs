@@ -2,13 +2,47 @@
 //! State that only the server's thread uses, in particular the engine of this process.
 //!
 //! [`with`](OnServerThread::with) is a panic boundary: any failure inside is a fault that makes the host step aside.
-//! The server may call xqos from within one of xqos's own calls, for example because of an event that xqos sends. Such
-//! a nested call finds the engine busy and does nothing.
+//! Afterwards it carries out the engine's actions. The server may call xqos while xqos calls the server, for example
+//! because of an event that xqos sends. No reference to the engine is held during such a call.
 
+use crate::mechanism::action::Action;
 use crate::mechanism::engine::Engine;
 use crate::mechanism::fault::{self, Fault};
 use crate::mechanism::host::Host;
 use std::cell::UnsafeCell;
+use xqos_core::Time;
+
+/// A host that carries out actions.
+pub trait Acts: Host {
+    /// A call into the server, which may call xqos.
+    type Call;
+
+    /// Carries out an action, or returns the call that does.
+    fn carry_out(&mut self, action: Action) -> Option<Self::Call>;
+    fn call(call: Self::Call);
+    /// Undoes every change of the host that the server would notice. Can be called in any state.
+    fn step_back(&mut self);
+}
+
+/// Carries out actions, up to the next one that calls the server.
+fn next_call<H: Acts>(engine: &mut Engine<H>) -> Option<H::Call> {
+    while let Some(action) = engine.actions.pop_front() {
+        if let Some(call) = engine.host.carry_out(action) {
+            return Some(call);
+        }
+    }
+    None
+}
+
+/// Undoes every change that the server would notice, of an engine that no other code can reach. A fault in one part
+/// does not prevent the others.
+pub fn step_back<H: Acts>(engine: &mut Engine<H>, now: Time) {
+    let _ = fault::guarded(|| engine.at(now).step_back());
+    while let Ok(Some(call)) = fault::guarded(|| next_call(engine)) {
+        H::call(call);
+    }
+    let _ = fault::guarded(|| engine.host.step_back());
+}
 
 /// A value that only the server's thread uses.
 #[derive(Debug)]
@@ -42,12 +76,35 @@ impl<H, A> EngineCell<H, A> {
     }
 }
 
-impl<H: Host, A> OnServerThread<EngineCell<H, A>> {
-    /// Runs `work` on the engine. Returns `None` if there is no engine or it is busy.
+impl<H: Acts, A> OnServerThread<EngineCell<H, A>> {
+    /// Runs `work` on the engine, and carries out the actions. Returns `None` if there is no engine or it is busy.
     ///
     /// # Safety
     /// Must be called on the server's thread.
     pub unsafe fn with<T>(
+        &self,
+        work: impl FnOnce(&mut Engine<H>) -> Result<T, Fault<H::Error>>,
+    ) -> Option<Result<T, Fault<H::Error>>> {
+        let worked = |engine: &mut Engine<H>| work(engine).map(|value| (value, next_call(engine)));
+        // SAFETY: guaranteed by the caller.
+        let (value, mut next) = match unsafe { self.borrowed(worked) }? {
+            Ok(worked) => worked,
+            Err(fault) => return Some(Err(fault)),
+        };
+        while let Some(call) = next {
+            H::call(call);
+            // SAFETY: guaranteed by the caller.
+            next = match unsafe { self.borrowed(|engine| Ok(next_call(engine))) } {
+                Some(Err(fault)) => return Some(Err(fault)),
+                found => found.and_then(Result::ok).flatten(),
+            };
+        }
+        Some(Ok(value))
+    }
+
+    /// # Safety
+    /// Must be called on the server's thread.
+    unsafe fn borrowed<T>(
         &self,
         work: impl FnOnce(&mut Engine<H>) -> Result<T, Fault<H::Error>>,
     ) -> Option<Result<T, Fault<H::Error>>> {

@@ -15,7 +15,7 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | `as_host` | implements [`Host`](crate::mechanism::host::Host) through these calls |
+//! | `as_host` | answers and acts through these calls |
 //! | `calls` | the interposed calls |
 //! | `redirect` | redirects the program's calls to `calls` if xqos is not preloaded |
 //! | `instance` | the engine of this process; each call into it is a panic boundary |
@@ -96,6 +96,8 @@ pub struct Libc {
     /// What the last peek saw. Kept, because clearing new memory for each peek takes longer than the peek itself.
     peeked: Vec<u8>,
     is_traced: bool,
+    /// The sockets whose data end the wait that comes next.
+    awaited: Vec<RawFd>,
     running: LibcSlice,
     slice: u64,
     early: RefCell<EarlyEnd>,
@@ -129,6 +131,7 @@ impl Libc {
             buffer_bytes: 0,
             peeked: Vec::new(),
             is_traced: false,
+            awaited: Vec::new(),
             running: LibcSlice::default(),
             slice: 0,
             early: RefCell::default(),

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-//! The engine reports events in the server to the scheduler and carries out the scheduler's decisions.
+//! The engine reports events in the server to the scheduler, and turns the scheduler's decisions into actions.
 //!
-//! For each decision, after the server has polled ([`Engine::wakeup`]), the engine lists the ready clients, asks the
-//! scheduler, and makes the host serve the choice. Before the server polls again ([`Engine::block`]), the engine
-//! reports what was served. The server always makes both calls before it chooses the next client to serve.
+//! For each decision, after the server has polled ([`Engine::wakeup`], then [`Engine::decide`]), the engine lists the
+//! ready clients, asks the scheduler, and lets the host serve the choice. Before the server polls again
+//! ([`Engine::block`]), the engine reports what was served. The server always makes these calls before it chooses the
+//! next client to serve.
 //!
 //! Invariants: a client is `linked` if and only if it was ready in the last round, and `held` if and only if the host
 //! holds it back on our request.
@@ -15,6 +16,7 @@ mod exposing;
 mod grouping;
 mod loan;
 mod notify;
+mod ready;
 mod settings;
 mod slots;
 mod watch;
@@ -22,6 +24,7 @@ mod watch;
 pub use settings::Target;
 pub use slots::{RESOURCE_ID_BITS, Slot};
 
+use crate::mechanism::action::Action;
 use crate::mechanism::departed::Departed;
 use crate::mechanism::fault::{Fault, FaultCounter};
 use crate::mechanism::groups::Groups;
@@ -33,6 +36,7 @@ use crate::mechanism::roles::Roles;
 use crate::mechanism::settings::{FaultPlace, Settings};
 use crate::mechanism::traced_scheduler::TracedScheduler;
 use contention::ContentionState;
+use std::collections::VecDeque;
 use xqos_abi::NotifyKind;
 use xqos_core::{
     Choice, ClientId, Fact, Mode, Outcome as FactOutcome, Pacing, PolicyKind, Scheduler, Service, Slice, Time,
@@ -69,6 +73,8 @@ pub struct Engine<H> {
     pub host: H,
     /// The time of the call that is being handled ([`Engine::at`]).
     pub now: Time,
+    /// What the host must do next, in this order.
+    pub actions: VecDeque<Action>,
     pub scheduler: TracedScheduler,
     pub totals: Totals,
     slots: Vec<Option<Slot>>,
@@ -79,6 +85,8 @@ pub struct Engine<H> {
     round: u32,
     running: Option<RunningSlice>,
     wake_at: Time,
+    /// The server waits until then for the next request of a compositor or window manager.
+    waits_until: Option<Time>,
     server_known: bool,
     /// The event mask of each client that selected events.
     listeners: Vec<(ClientId, u32)>,
@@ -122,9 +130,12 @@ pub type Outcome<H> = Result<(), Fault<<H as Host>::Error>>;
 impl<H: Host> Engine<H> {
     pub fn new(host: H, settings: &Settings, started: Time) -> Engine<H> {
         let mut policy = settings.policy;
+        let mut actions = VecDeque::new();
         if policy == PolicyKind::Classic && !host.sees_each_request() {
             policy = PolicyKind::Fair;
-            host.log(&format!("policy classic cannot count requests on this server; {} is used", policy.name()));
+            let used = policy.name();
+            actions
+                .push_back(Action::Log(format!("policy classic cannot count requests on this server; {used} is used")));
         }
         let mut scheduler = Scheduler::new(policy, settings.parameters);
         scheduler.handle(started, Fact::DesktopShare { ppm: settings.desktop_share_ppm });
@@ -133,6 +144,7 @@ impl<H: Host> Engine<H> {
         Engine {
             host,
             now: started,
+            actions,
             scheduler: TracedScheduler::new(scheduler),
             totals: Totals { started, ..Totals::default() },
             slots: Vec::new(),
@@ -142,6 +154,7 @@ impl<H: Host> Engine<H> {
             round: 0,
             running: None,
             wake_at: Time::NEVER,
+            waits_until: None,
             server_known: false,
             listeners: Vec::new(),
             longest: RequestRanking::default(),
@@ -174,22 +187,29 @@ impl<H: Host> Engine<H> {
         self
     }
 
+    fn act(&mut self, action: Action) {
+        self.actions.push_back(action);
+    }
+
+    pub fn log(&mut self, line: String) {
+        self.act(Action::Log(line));
+    }
+
     /// Returns the host, after [`step_back`](Self::step_back).
     #[cfg(test)]
     pub fn into_host(self) -> H {
         self.host
     }
 
-    /// Undoes every change that the server would notice. Can be called in any state.
+    /// Undoes every change that the server would notice but those of the host. Can be called in any state.
     pub fn step_back(&mut self) {
         self.scheduler.trace.close(self.now);
         self.end_loan();
         for id in self.ids() {
             if self.slot_mut(id).is_some_and(|slot| std::mem::take(&mut slot.held)) {
-                self.host.resume(id);
+                self.act(Action::Resume(id));
             }
         }
-        self.host.step_back();
     }
 
     // Decisions.
@@ -198,7 +218,7 @@ impl<H: Host> Engine<H> {
     pub fn block(&mut self) -> Outcome<H> {
         self.faults.pass(FaultPlace::Block)?;
         if let Some(running) = self.running {
-            self.end_slice(self.now);
+            self.end_slice();
             if let Choice::Client(id, _) = running.choice {
                 self.wait_for_next_request(id);
             }
@@ -207,14 +227,14 @@ impl<H: Host> Engine<H> {
         Ok(())
     }
 
-    /// Called after the server has polled. Decides which client is served next.
+    /// Called after the server has polled. Ends holds that are over.
     pub fn wakeup(&mut self) -> Outcome<H> {
         self.faults.pass(FaultPlace::Wakeup)?;
         self.faults.pass(FaultPlace::Check)?;
-        if let Some(server) = self.host.check()? {
-            self.server_is_known(&server);
-        }
         let now = self.now;
+        if let Some(until) = self.waits_until.take() {
+            self.contention.waited(until.min(now));
+        }
         loop {
             match self.scheduler.handle(now, Fact::Replenish) {
                 FactOutcome::Resumed(client) => self.sync_hold(client),
@@ -224,6 +244,12 @@ impl<H: Host> Engine<H> {
         }
         self.watch_grab(now);
         self.poll_root_windows(now);
+        Ok(())
+    }
+
+    /// Called after `wakeup` with the same time, once its actions are carried out. Decides which client is served next.
+    pub fn decide(&mut self) -> Outcome<H> {
+        let now = self.now;
         self.find_ready(now)?;
         let slice = self.scheduler.decide(now);
         if self.lender.is_some() {
@@ -238,14 +264,14 @@ impl<H: Host> Engine<H> {
     pub fn server_is_known(&mut self, server: &str) {
         self.server_known = true;
         self.observe_requests();
-        self.host.set_cut(self.part_ns);
+        self.act(Action::Cut { part_ns: self.part_ns });
         let (policy, version) = (self.scheduler.policy().name(), env!("CARGO_PKG_VERSION"));
-        self.host.log(&format!("version {version} serves this server ({server}); policy {policy}"));
+        self.log(format!("version {version} serves this server ({server}); policy {policy}"));
     }
 
     fn begin_slice(&mut self, slice: &Slice, now: Time) {
         self.totals.decisions += 1;
-        self.host.begin(slice, &self.ready, now);
+        self.act(Action::Serve { slice: *slice, at: now });
         let timed = timed_end(slice, now, self.is_capped(slice));
         let until = if self.host.ends_slices_itself() { timed } else { slice.until };
         let whole_at = if timed == until { Time::NEVER } else { until };
@@ -256,10 +282,10 @@ impl<H: Host> Engine<H> {
         let to_watch = self.scheduler.next_to_watch(now);
         let server_fds_may_preempt = self.server_fds_may_preempt(slice, now);
         if until != Time::NEVER || self.scheduler.watched_count() > 0 || server_fds_may_preempt {
-            self.host.watch(&slice.contest, until);
+            self.act(Action::Watch { contest: slice.contest, until });
         }
         if server_fds_may_preempt {
-            self.host.server_fds_may_preempt(now);
+            self.act(Action::WatchServer { at: now });
         }
         let mut next = to_watch;
         for _ in 0..WATCHED_AT_ONCE {
@@ -273,7 +299,8 @@ impl<H: Host> Engine<H> {
         }
     }
 
-    fn end_slice(&mut self, now: Time) {
+    fn end_slice(&mut self) {
+        let now = self.now;
         let Some(running) = self.running.take() else { return };
         let marked = self.marked.take();
         let overran_ns = self.host.unwatch().filter(|_| now < running.whole_at);
@@ -347,49 +374,6 @@ impl<H: Host> Engine<H> {
             own_end = begin;
         }
         own_end
-    }
-
-    /// Lists the ready clients and reports changes to the scheduler.
-    fn find_ready(&mut self, now: Time) -> Outcome<H> {
-        self.round = self.round.wrapping_add(1);
-        self.ready.clear();
-        self.host.ready(&mut self.ready)?;
-        let mut arrivals = 0;
-        for id in &self.ready {
-            if let Some(slot) = self.slots.get_mut(usize::from(id.0)).and_then(Option::as_mut) {
-                slot.seen_in = self.round;
-                arrivals += usize::from(!slot.linked);
-            }
-        }
-        // During a grab, the server does not treat the other clients as ready, but they still wait.
-        let is_grabbed = self.scheduler.grab().is_some();
-        if !is_grabbed && self.linked + arrivals != self.ready.len() {
-            self.withdraw_unseen(now);
-        }
-        if arrivals > 0 {
-            for at in 0..self.ready.len() {
-                let id = self.ready[at];
-                if self.slot(id).is_some_and(|slot| !slot.linked) {
-                    self.set_linked(id, true);
-                    let awaits_grab = self.grab_watched.is_some_and(|holder| holder != id);
-                    let is_watched = awaits_grab || self.scheduler.is_watched(id);
-                    let seen_at = if is_watched { self.host.arrival(id) } else { None };
-                    self.scheduler.handle(seen_at.unwrap_or(now), Fact::Arrived { client: id });
-                }
-            }
-        }
-        self.grab_watched = self.grab_watched.filter(|_| is_grabbed);
-        Ok(())
-    }
-
-    /// Withdraws clients that are no longer ready although they have not run, because the host holds them back.
-    fn withdraw_unseen(&mut self, now: Time) {
-        for id in self.ids() {
-            if self.slot(id).is_some_and(|slot| slot.linked && slot.seen_in != self.round) {
-                self.set_linked(id, false);
-                self.scheduler.handle(now, Fact::Withdrawn { client: id });
-            }
-        }
     }
 }
 

@@ -143,7 +143,7 @@ fn change<H: Host>(engine: &mut Engine<H>, asker: ClientId, request: Request) ->
         Request::LendProcessor { on, limit_before } => {
             may_administer(engine, asker)?;
             if let Err(error) = engine.lend(asker, on, limit_before) {
-                engine.host.log(&format!("the server got no real-time priority: {error}"));
+                engine.log(format!("the server got no real-time priority: {error}"));
                 return Err(Refused::Alloc);
             }
         }
@@ -175,7 +175,7 @@ fn start_trace<H: Host>(
         return Err(Refused::Implementation);
     }
     let handed = engine.start_trace(asker, level, capacity).map_err(|error| {
-        engine.host.log(&format!("the trace could not be started: {error}"));
+        engine.log(format!("the trace could not be started: {error}"));
         Refused::Alloc
     })?;
     if let Err(error) = engine.host.hand_over(asker, handed.fd) {

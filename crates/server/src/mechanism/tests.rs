@@ -2,6 +2,7 @@
 //! Tests of the mechanism in virtual time, on a mock server with its own clock. Tests on real servers
 //! (tests/real_servers) check the assumptions about the host's calls.
 
+mod actions;
 mod contention;
 mod control;
 mod faults;

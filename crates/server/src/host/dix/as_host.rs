@@ -1,35 +1,51 @@
 // SPDX-License-Identifier: MIT
 //! Implements [`Host`] through the server's own functions.
 
-use super::client::{device_grabs, redirector};
+use super::client::{Client, device_grabs, redirector};
 use super::clients::DixClient;
 use super::cut::Limit;
 use super::error::Error;
 use super::ready::Broken;
+use super::symbols::symbols;
 use super::watcher::Watcher;
 use super::{Dix, DixSlice, KERNEL_SLICE_NS, cut, order_of, per_request};
-use crate::host::cpu::{self, Loan};
+use crate::host::cpu;
+use crate::host::engine_cell::Acts;
 use crate::host::kernel;
-use crate::mechanism::host::{CutTotals, FinishedRest, Host, ObservedRequests, Work};
+use crate::mechanism::action::Action;
+use crate::mechanism::host::{CutTotals, FinishedRest, Host, Work};
 use crate::mechanism::identity::Identity;
 use std::io;
 use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd};
 use std::ptr::NonNull;
 use xqos_abi::Notify;
-use xqos_core::{Choice, ClientId, Contest, Rank, Slice, Time};
+use xqos_core::{Choice, ClientId, Rank, Slice, Supply, Time};
 
 impl Host for Dix {
     type Error = Error;
 
-    fn log(&self, line: &str) {
-        self.symbols.log(line);
+    fn user(&self) -> u32 {
+        kernel::user()
     }
 
-    fn check(&mut self) -> Result<Option<String>, Error> {
-        if !self.watcher.is_alive() {
-            return Err(Error::WatcherEnded);
-        }
-        self.check_server()
+    fn cpu_ns(&self) -> u64 {
+        kernel::thread_cpu_ns()
+    }
+
+    fn delayed_ns(&self) -> Option<u64> {
+        kernel::thread_delayed_ns()
+    }
+
+    fn supply(&self) -> Supply {
+        cpu::supply()
+    }
+
+    fn begin_loan(&mut self) -> io::Result<()> {
+        self.watcher.loan().begin()
+    }
+
+    fn raises(&self) -> u32 {
+        self.watcher.loan().raises()
     }
 
     fn screens(&self) -> usize {
@@ -56,40 +72,8 @@ impl Host for Dix {
         self.open(client).is_some()
     }
 
-    fn address(&self, client: ClientId) -> Option<String> {
-        kernel::peer_address(self.symbols.descriptor(self.open(client)?))
-    }
-
-    fn forget(&mut self, client: ClientId) {
-        self.watcher.gone(client);
-        self.prioritized.retain(|&other| other != client);
-        self.clients[usize::from(client.0)] = None;
-    }
-
-    fn hold(&mut self, client: ClientId) {
-        if let Some(client) = self.open(client) {
-            // SAFETY: the client has an open connection. `resume` undoes the call.
-            unsafe { (self.symbols.ignore_client)(client.raw()) };
-        }
-    }
-
-    fn resume(&mut self, client: ClientId) {
-        if let Some(client) = self.open(client) {
-            // SAFETY: the client was ignored before.
-            unsafe { (self.symbols.attend_client)(client.raw()) };
-        }
-    }
-
     fn identity_of_control(&self, asker: ClientId) -> Option<Identity> {
         self.control.identity(asker)
-    }
-
-    fn notify(&self, listener: ClientId, event: &Notify) {
-        if usize::from(listener.0) >= ClientId::LIMIT {
-            self.control.send_event(listener, event);
-        } else if let Some(client) = self.open(listener) {
-            self.symbols.send(client, &event.encode(self.first_event, client.sequence() as u16, order_of(client)));
-        }
     }
 
     fn hand_over(&mut self, client: ClientId, fd: OwnedFd) -> io::Result<()> {
@@ -103,45 +87,41 @@ impl Host for Dix {
         if written < 0 { Err(io::ErrorKind::BrokenPipe.into()) } else { Ok(()) }
     }
 
+    fn sees_each_request(&self) -> bool {
+        true
+    }
+
+    fn ends_slices_itself(&self) -> bool {
+        true
+    }
+
     fn ready(&mut self, ready: &mut Vec<ClientId>) -> Result<(), Error> {
+        self.candidates.clear();
         if !self.ring.is_known() && !self.find_ring()? {
             return Ok(());
         }
-        let clients = &self.clients;
+        let (clients, candidates) = (&self.clients, &mut self.candidates);
         let walked = self.ring.walk(|client| {
             let index = client.index();
             clients.get(index).and_then(Option::as_ref).filter(|known| known.client == client).ok_or(Broken)?;
-            ready.push(ClientId(index as u16));
+            candidates.push(ClientId(index as u16));
             Ok(())
         });
-        walked.map_err(|Broken| Error::BrokenRing)
+        walked.map_err(|Broken| Error::BrokenRing)?;
+        ready.extend(&self.candidates);
+        Ok(())
     }
 
-    fn begin(&mut self, slice: &Slice, ready: &[ClientId], now: Time) {
-        let (mut sequence, mut established) = (0, true);
-        match slice.choice {
-            Choice::Client(id, _) => {
-                self.hide_priorities();
-                if let Some(known) = self.known(id) {
-                    known.client.set_priority(1);
-                    (sequence, established) = (known.client.sequence(), known.established);
-                }
-            }
-            Choice::Server => {
-                self.show_priorities();
-                self.candidates.clear();
-                for &id in ready {
-                    self.candidates.push(id);
-                    if let Some(known) = self.known_mut(id) {
-                        known.sequence = known.client.sequence();
-                    }
-                }
-            }
-        }
-        if self.sees_requests {
-            per_request::slice_begins(slice.requests, slice.bytes, now);
-        }
-        self.running = Some(DixSlice { choice: slice.choice, sequence, established });
+    fn arrival(&self, client: ClientId) -> Option<Time> {
+        self.watcher.arrival(client)
+    }
+
+    fn running_client(&self) -> Option<ClientId> {
+        self.served_client().map(|(id, _)| id)
+    }
+
+    fn unwatch(&mut self) -> Option<u64> {
+        self.watcher.slice_ends()
     }
 
     fn finish(&mut self) -> Option<Work> {
@@ -170,84 +150,71 @@ impl Host for Dix {
         })
     }
 
-    fn running_client(&self) -> Option<ClientId> {
-        self.served_client().map(|(id, _)| id)
-    }
-
-    fn end_slice(&self) {
-        self.symbols.end_slice();
-    }
-
-    fn observe_requests(&mut self, seen: ObservedRequests) {
-        self.sees_requests = seen.counted || seen.timed;
-        per_request::configure(self.symbols, seen.counted, seen.timed);
-    }
-
-    fn set_cut(&mut self, part_ns: u64) {
-        if self.checked.windows_known {
-            cut::configure(self.symbols, Limit { ns: part_ns, always: self.cuts_always });
-        }
-    }
-
-    fn cut_totals(&self) -> Option<CutTotals> {
-        cut::totals()
-    }
-
     fn take_finished(&mut self) -> Option<FinishedRest> {
         let (client, request, ns) = cut::take_finished()?;
         Some(FinishedRest { client: self.id_of(client)?, request, ns })
     }
 
-    fn watch(&mut self, contest: &Contest, until: Time) {
-        self.watcher.slice_begins(contest, until);
+    fn cut_totals(&self) -> Option<CutTotals> {
+        cut::totals()
     }
+}
 
-    fn unwatch(&mut self) -> Option<u64> {
-        self.watcher.slice_ends()
-    }
+/// A call into the server, made while nobody borrows the engine, because the server may call xqos.
+#[derive(Debug)]
+pub enum ServerCall {
+    Ignore(Client),
+    Attend(Client),
+    Send(Client, [u8; 32]),
+}
 
-    fn watch_client(&mut self, client: ClientId, rank: Rank, loan_ns: u64) {
-        let fd = self.descriptor(client);
-        let Some(known) = self.clients.get_mut(usize::from(client.0)).and_then(Option::as_mut) else { return };
-        // Data on a socket that cannot be watched is noticed at the end of the slice, as in a stock server.
-        if fd >= 0 && self.watcher.arm(client, fd, known.armed_before, rank, loan_ns).is_ok() {
-            known.armed_before = true;
+impl Acts for Dix {
+    type Call = ServerCall;
+
+    fn carry_out(&mut self, action: Action) -> Option<ServerCall> {
+        match action {
+            Action::Serve { slice, at } => self.serve(&slice, at),
+            Action::EndSlice => self.symbols.end_slice(),
+            Action::Watch { contest, until } => self.watcher.slice_begins(&contest, until),
+            Action::WatchServer { at } => self.watcher.server_fds_may_preempt(at),
+            Action::WatchClient { client, rank, loan_ns } => self.watch_client(client, rank, loan_ns),
+            Action::Hold(client) => return self.open(client).map(ServerCall::Ignore),
+            Action::Resume(client) => return self.open(client).map(ServerCall::Attend),
+            Action::Notify { listener, event } => return self.notify(listener, &event),
+            Action::WakeAt(at) => kernel::set_timer(&self.wakeup_timer, at),
+            Action::Await(client) => self.awaited.push(self.descriptor(client)),
+            Action::WaitUntil(until) => kernel::wait_for(self.awaited.drain(..), until),
+            Action::ShortSlices(is_wanted) => {
+                self.watcher.loan().ask_for_slices(if is_wanted { KERNEL_SLICE_NS } else { 0 });
+            }
+            Action::Raise(until) => self.watcher.loan().raise(until),
+            Action::Lower => self.watcher.loan().lower(),
+            Action::EndLoan { limit_before } => {
+                self.watcher.loan().end();
+                cpu::limit_real_time(limit_before);
+            }
+            Action::Observe(seen) => {
+                self.sees_requests = seen.counted || seen.timed;
+                per_request::configure(self.symbols, seen.counted, seen.timed);
+            }
+            Action::Cut { part_ns } if self.checked.windows_known => {
+                cut::configure(self.symbols, Limit { ns: part_ns, always: self.cuts_always });
+            }
+            Action::Cut { .. } => {}
+            Action::Log(line) => self.symbols.log(&line),
         }
+        None
     }
 
-    fn arrival(&self, client: ClientId) -> Option<Time> {
-        self.watcher.arrival(client)
-    }
-
-    fn server_fds_may_preempt(&mut self, now: Time) {
-        self.watcher.server_fds_may_preempt(now);
-    }
-
-    fn wake_at(&mut self, at: Time) {
-        kernel::set_timer(&self.wakeup_timer, at);
-    }
-
-    /// A signal also ends the wait.
-    fn wait_for(&self, clients: impl Iterator<Item = ClientId>, until: Time) -> Time {
-        kernel::wait_for(clients.map(|id| self.descriptor(id)), until);
-        kernel::now()
-    }
-
-    fn ask_for_short_slices(&mut self, is_wanted: bool) {
-        self.watcher.loan().ask_for_slices(if is_wanted { KERNEL_SLICE_NS } else { 0 });
-    }
-
-    fn begin_loan(&mut self) -> io::Result<()> {
-        self.watcher.loan().begin()
-    }
-
-    fn end_loan(&mut self, limit_before: u32) {
-        self.watcher.loan().end();
-        cpu::limit_real_time(limit_before);
-    }
-
-    fn loan(&self) -> Option<&Loan> {
-        Some(self.watcher.loan())
+    fn call(call: ServerCall) {
+        let Ok(symbols) = symbols() else { return };
+        match call {
+            // SAFETY: the client was open when the action was carried out, and no code ran since.
+            ServerCall::Ignore(client) => unsafe { (symbols.ignore_client)(client.raw()) },
+            // SAFETY: as above; the client was ignored before.
+            ServerCall::Attend(client) => unsafe { (symbols.attend_client)(client.raw()) },
+            ServerCall::Send(client, event) => symbols.send(client, &event),
+        }
     }
 
     fn step_back(&mut self) {
@@ -261,5 +228,50 @@ impl Host for Dix {
             // SAFETY: a mask of 0 removes the descriptor from the server's poll.
             unsafe { (self.symbols.set_notify_fd)(fd.as_raw_fd(), nobody, 0, std::ptr::null_mut()) };
         }
+    }
+}
+
+impl Dix {
+    fn serve(&mut self, slice: &Slice, now: Time) {
+        let (mut sequence, mut established) = (0, true);
+        match slice.choice {
+            Choice::Client(id, _) => {
+                self.hide_priorities();
+                if let Some(known) = self.known(id) {
+                    known.client.set_priority(1);
+                    (sequence, established) = (known.client.sequence(), known.established);
+                }
+            }
+            Choice::Server => {
+                self.show_priorities();
+                for id in &self.candidates {
+                    if let Some(known) = self.clients.get_mut(usize::from(id.0)).and_then(Option::as_mut) {
+                        known.sequence = known.client.sequence();
+                    }
+                }
+            }
+        }
+        if self.sees_requests {
+            per_request::slice_begins(slice.requests, slice.bytes, now);
+        }
+        self.running = Some(DixSlice { choice: slice.choice, sequence, established });
+    }
+
+    fn watch_client(&mut self, client: ClientId, rank: Rank, loan_ns: u64) {
+        let fd = self.descriptor(client);
+        let Some(known) = self.clients.get_mut(usize::from(client.0)).and_then(Option::as_mut) else { return };
+        // Data on a socket that cannot be watched is noticed at the end of the slice, as in a stock server.
+        if fd >= 0 && self.watcher.arm(client, fd, known.armed_before, rank, loan_ns).is_ok() {
+            known.armed_before = true;
+        }
+    }
+
+    fn notify(&self, listener: ClientId, event: &Notify) -> Option<ServerCall> {
+        if usize::from(listener.0) >= ClientId::LIMIT {
+            self.control.send_event(listener, event);
+            return None;
+        }
+        let client = self.open(listener)?;
+        Some(ServerCall::Send(client, event.encode(self.first_event, client.sequence() as u16, order_of(client))))
     }
 }

@@ -3,6 +3,7 @@
 
 use super::client::{Client, State, roots, vendor_and_release};
 use super::{Dix, Error};
+use crate::host::peer;
 use crate::mechanism::engine::{Engine, Outcome};
 use crate::mechanism::host::Connection;
 use crate::mechanism::identity::Identity;
@@ -36,39 +37,52 @@ pub struct ServerChecks {
     pub xinput_opcode: i32,
 }
 
-impl Engine<Dix> {
-    pub fn client_state(&mut self, client: Client) -> Outcome<Dix> {
-        let id = match client.index() {
-            index @ 1..ClientId::LIMIT => ClientId(index as u16),
-            index => return Err(Error::ClientIndex(index).into()),
-        };
-        match client.state() {
-            State::Connecting => {
-                // Check before the server polls the client's socket, while the libc host can still take over.
-                if let Some(server) = self.host.check_server()? {
-                    self.server_is_known(&server);
-                }
-                self.host.check_new_record(client)?;
-                self.gone(id);
-                let connection = self.host.connected(id, client);
-                self.connected(id, connection);
+/// A client has connected, is set up, or has gone.
+pub fn state_changed(engine: &mut Engine<Dix>, client: Client) -> Outcome<Dix> {
+    let id = match client.index() {
+        index @ 1..ClientId::LIMIT => ClientId(index as u16),
+        index => return Err(Error::ClientIndex(index).into()),
+    };
+    match client.state() {
+        State::Connecting => {
+            // Check before the server polls the client's socket, while the libc host can still take over.
+            if let Some(server) = engine.host.check_server()? {
+                engine.server_is_known(&server);
             }
-            State::Running => {
-                self.host.established(id, client)?;
-                // A command with a space may contain arguments. In that case, the program is looked up by pid.
-                let command = self.host.symbols.command_of(client.raw()).filter(|command| !command.contains(' '));
-                self.established(id, command.map(|command| xqos_sys::last_part(&command).to_owned()));
-            }
-            State::Retained => {
-                // The server keeps the client's record and resources, and other clients may query its priority.
-                if let Some(known) = self.host.known(id) {
-                    known.client.set_priority(known.sync_priority);
-                }
-                self.gone(id);
-            }
-            State::Gone => self.gone(id),
+            engine.host.check_new_record(client)?;
+            forget(engine, id);
+            let connection = engine.host.connected(id, client);
+            engine.connected(id, connection);
         }
-        Ok(())
+        State::Running => {
+            engine.host.established(id, client)?;
+            // A command with a space may contain arguments. In that case, the program is looked up by pid.
+            let command = engine.host.symbols.command_of(client.raw()).filter(|command| !command.contains(' '));
+            let program = command.map(|command| xqos_sys::last_part(&command).to_owned());
+            if let Some(identity) = engine.identity(id) {
+                let fd = engine.host.descriptor(id);
+                engine.established(id, peer::established(identity, fd, program));
+            }
+        }
+        State::Retained => {
+            // The server keeps the client's record and resources, and other clients may query its priority.
+            if let Some(known) = engine.host.known(id) {
+                known.client.set_priority(known.sync_priority);
+            }
+            forget(engine, id);
+        }
+        State::Gone => forget(engine, id),
+    }
+    Ok(())
+}
+
+fn forget(engine: &mut Engine<Dix>, id: ClientId) {
+    engine.gone(id);
+    let host = &mut engine.host;
+    host.watcher.gone(id);
+    host.prioritized.retain(|&other| other != id);
+    if let Some(known) = host.clients.get_mut(usize::from(id.0)) {
+        *known = None;
     }
 }
 
@@ -84,7 +98,7 @@ impl Dix {
         let fd: RawFd = self.symbols.descriptor(client);
         self.watcher.connected(id, fd);
         Connection {
-            identity: if fd >= 0 { Identity::of_peer(fd) } else { Identity::REMOTE },
+            identity: if fd >= 0 { peer::identity_of(fd) } else { Identity::REMOTE },
             base: client.base(),
             ids: client.base() / u32::from(id.0),
             descriptor: u32::try_from(fd).unwrap_or(0),
@@ -102,6 +116,14 @@ impl Dix {
             (known.sequence, known.established) = (0, true);
         }
         Ok(())
+    }
+
+    /// Checks that xqos can go on. Returns the server's name once, when it becomes known.
+    pub fn check(&mut self) -> Result<Option<String>, Error> {
+        if !self.watcher.is_alive() {
+            return Err(Error::WatcherEnded);
+        }
+        self.check_server()
     }
 
     /// Accepts X.Org servers. Returns the server's name the first time. The layout of a client's record is checked when

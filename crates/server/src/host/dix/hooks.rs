@@ -8,8 +8,8 @@ use crate::host::dix::client::{self, Client, ClientPtr, State};
 use crate::host::dix::cut;
 use crate::host::dix::error::Error;
 use crate::host::dix::symbols::{Callback, ExtensionEntry, Symbols, symbols, x_error};
-use crate::host::dix::{Dix, order_of};
-use crate::host::engine_cell::{EngineCell, OnServerThread};
+use crate::host::dix::{Dix, clients, order_of};
+use crate::host::engine_cell::{EngineCell, OnServerThread, step_back};
 use crate::host::kernel::{self, now};
 use crate::host::libc::instance;
 use crate::host::{control, startup};
@@ -122,7 +122,7 @@ fn step_aside(fault: &Fault<Error>) {
     unsafe { (*ENGINE.get()).aside = Some(reason) };
     if let Some(mut engine) = engine {
         // A second fault, in this code, must not reach the server either.
-        let _ = fault::guarded(|| engine.at(now()).step_back());
+        step_back(&mut engine, now());
         let _ = fault::guarded(|| drop(engine));
     }
     if cut::has_rests() {
@@ -139,10 +139,8 @@ unsafe extern "C" fn close_down(_extension: *mut ExtensionEntry) {
     let engine = unsafe { (*ENGINE.get()).engine.take() };
     if let Some(mut engine) = engine {
         unhook(symbols);
-        let _ = fault::guarded(|| {
-            engine.at(now()).step_back();
-            drop(engine);
-        });
+        step_back(&mut engine, now());
+        let _ = fault::guarded(|| drop(engine));
     }
     cut::forget();
 }
@@ -158,7 +156,14 @@ unsafe extern "C" fn wakeup(_data: *mut c_void, _result: c_int) {
     if let (Some(true), Ok(symbols)) = (decides, symbols()) {
         symbols.do_queued_work();
     }
-    with_engine(|engine| engine.at(now()).wakeup());
+    let now = now();
+    with_engine(|engine| {
+        if let Some(server) = engine.host.check()? {
+            engine.server_is_known(&server);
+        }
+        engine.at(now).wakeup()
+    });
+    with_engine(|engine| engine.at(now).decide());
 }
 
 unsafe extern "C" fn client_state(_list: *mut *mut c_void, _data: *mut c_void, info: *mut c_void) {
@@ -168,7 +173,7 @@ unsafe extern "C" fn client_state(_list: *mut *mut c_void, _data: *mut c_void, i
         if matches!(state, State::Retained | State::Gone) {
             cut::gone(client, state == State::Gone);
         }
-        with_engine(|engine| engine.at(now()).client_state(client));
+        with_engine(|engine| clients::state_changed(engine.at(now()), client));
         if let (Some(_), false, Ok(symbols)) = (aside_reason(), cut::has_rests(), symbols()) {
             // `step_aside` has left this function for the rests.
             // SAFETY: as in `start`.
@@ -225,11 +230,14 @@ unsafe extern "C" fn wakeup_timer(fd: c_int, _ready: c_int, _data: *mut c_void) 
 
 /// Called when a request arrives on the control socket.
 unsafe extern "C" fn control_asked(_fd: c_int, _ready: c_int, _data: *mut c_void) {
-    with_engine(|engine| {
-        let epoll = engine.host.control_epoll.as_raw_fd();
-        control::answer_all(engine, epoll, |host| &mut host.control);
-        Ok(())
-    });
+    let Some(epoll) = with_engine(|engine| Ok(engine.host.control_epoll.as_raw_fd())) else { return };
+    let with = |work: &mut dyn FnMut(&mut Engine<Dix>)| {
+        with_engine(|engine| {
+            work(engine);
+            Ok(())
+        });
+    };
+    control::answer_all(with, epoll, |host| &mut host.control);
 }
 
 /// Handles an XQOS request in either byte order.

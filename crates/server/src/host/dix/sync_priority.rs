@@ -32,7 +32,7 @@ pub fn execute(client: Client, head: &Head, procedure: RequestProc) -> i32 {
     });
     let status = call(procedure, client.raw());
     with_engine(|engine| {
-        engine.at(now()).take_priorities();
+        take_priorities(engine.at(now()));
         Ok(())
     });
     status
@@ -82,13 +82,11 @@ impl Dix {
     }
 }
 
-impl Engine<Dix> {
-    /// Collects changed priorities after a request, which may have set the priority of any client.
-    pub fn take_priorities(&mut self) {
-        for id in self.ids() {
-            if let Some(priority) = self.host.new_priority(id) {
-                self.prioritized(id, priority);
-            }
+/// Collects changed priorities after a request, which may have set the priority of any client.
+fn take_priorities(engine: &mut Engine<Dix>) {
+    for id in engine.ids() {
+        if let Some(priority) = engine.host.new_priority(id) {
+            engine.prioritized(id, priority);
         }
     }
 }

@@ -4,28 +4,47 @@
 use super::clients::LibcClient;
 use super::lender::Lender;
 use super::{Libc, LibcSlice};
-use crate::host::cpu::{self, Loan};
+use crate::host::cpu;
+use crate::host::engine_cell::Acts;
 use crate::host::kernel::{self, now};
 use crate::host::real_libc;
-use crate::mechanism::host::{Host, ObservedRequests, Work};
+use crate::mechanism::action::Action;
+use crate::mechanism::host::{CutTotals, FinishedRest, Host, Work};
 use crate::mechanism::identity::Identity;
 use std::convert::Infallible;
 use std::io;
 use std::os::fd::OwnedFd;
-use xqos_abi::Notify;
-use xqos_core::{Choice, ClientId, Contest, Rank, Slice, Time};
+use xqos_core::{Choice, ClientId, Rank, Slice, Supply, Time};
 
 impl Host for Libc {
     /// This host requires nothing of the server.
     type Error = Infallible;
 
-    fn log(&self, line: &str) {
-        eprintln!("xqos: {line}");
+    fn user(&self) -> u32 {
+        kernel::user()
     }
 
-    fn check(&mut self) -> Result<Option<String>, Infallible> {
-        let program = || std::fs::read_link("/proc/self/exe").unwrap_or_default().display().to_string();
-        Ok((!std::mem::replace(&mut self.named, true)).then(|| format!("{}, through libc", program())))
+    fn cpu_ns(&self) -> u64 {
+        kernel::thread_cpu_ns()
+    }
+
+    fn delayed_ns(&self) -> Option<u64> {
+        kernel::thread_delayed_ns()
+    }
+
+    fn supply(&self) -> Supply {
+        cpu::supply()
+    }
+
+    fn begin_loan(&mut self) -> io::Result<()> {
+        let lender = Lender::begin()?;
+        self.raised_before = self.raises();
+        self.lender = Some(lender);
+        Ok(())
+    }
+
+    fn raises(&self) -> u32 {
+        self.raised_before + self.lender.as_ref().map_or(0, |lender| lender.loan().raises())
     }
 
     fn screens(&self) -> usize {
@@ -36,6 +55,10 @@ impl Host for Libc {
         None
     }
 
+    fn device_grabs(&self) -> [u32; 2] {
+        [0; 2]
+    }
+
     fn memory_bytes(&self) -> usize {
         self.clients.capacity() * size_of::<Option<LibcClient>>()
     }
@@ -44,37 +67,8 @@ impl Host for Libc {
         self.known(client).is_some()
     }
 
-    fn address(&self, client: ClientId) -> Option<String> {
-        kernel::peer_address(self.known(client)?.descriptor)
-    }
-
-    fn forget(&mut self, client: ClientId) {
-        let Some(known) = self.clients.get_mut(usize::from(client.0)).and_then(Option::take) else { return };
-        self.by_data.remove(&known.data);
-        self.muted -= usize::from(known.muted);
-        if let Some(place) = self.by_descriptor.get_mut(known.descriptor as usize) {
-            *place = None;
-        }
-    }
-
-    fn hold(&mut self, client: ClientId) {
-        if let Some(known) = self.known_mut(client) {
-            known.held = true;
-        }
-    }
-
-    fn resume(&mut self, client: ClientId) {
-        if let Some(known) = self.known_mut(client) {
-            known.held = false;
-        }
-    }
-
     fn identity_of_control(&self, asker: ClientId) -> Option<Identity> {
         self.control.identity(asker)
-    }
-
-    fn notify(&self, listener: ClientId, event: &Notify) {
-        self.control.send_event(listener, event);
     }
 
     fn hand_over(&mut self, client: ClientId, fd: OwnedFd) -> io::Result<()> {
@@ -103,13 +97,17 @@ impl Host for Libc {
         Ok(())
     }
 
-    fn begin(&mut self, slice: &Slice, _ready: &[ClientId], now: Time) {
-        let chosen = match slice.choice {
-            Choice::Client(id, _) => Some(id),
-            Choice::Server => None,
-        };
-        self.end.set(false);
-        self.running = LibcSlice { chosen, checked_at: now, ..LibcSlice::default() };
+    fn arrival(&self, client: ClientId) -> Option<Time> {
+        self.known(client)?.arrived
+    }
+
+    fn running_client(&self) -> Option<ClientId> {
+        self.running.reader
+    }
+
+    fn unwatch(&mut self) -> Option<u64> {
+        self.running.contest.take()?;
+        self.running.ended_at.take().map(|at| now().since(at))
     }
 
     fn finish(&mut self) -> Option<Work> {
@@ -121,29 +119,71 @@ impl Host for Libc {
         Some(Work { client, requests, bytes, last_request, still_ready, is_cut: false, in_parts_ns: None })
     }
 
-    fn running_client(&self) -> Option<ClientId> {
-        self.running.reader
+    fn take_finished(&mut self) -> Option<FinishedRest> {
+        None
     }
 
-    fn end_slice(&self) {
-        self.end.set(true);
+    fn cut_totals(&self) -> Option<CutTotals> {
+        None
+    }
+}
+
+impl Acts for Libc {
+    /// No action of this host calls the server.
+    type Call = Infallible;
+
+    fn carry_out(&mut self, action: Action) -> Option<Infallible> {
+        match action {
+            Action::Serve { slice, at } => self.serve(&slice, at),
+            Action::EndSlice => self.end.set(true),
+            Action::Watch { contest, until } => {
+                self.slice += 1;
+                self.running.contest = Some((contest, until));
+                self.ask_at.set(until);
+            }
+            Action::WatchServer { .. } => self.running.server_may_preempt = true,
+            Action::WatchClient { client, rank, loan_ns } => self.watch_client(client, rank, loan_ns),
+            Action::Hold(client) => self.set_held(client, true),
+            Action::Resume(client) => self.set_held(client, false),
+            Action::Notify { listener, event } => self.control.send_event(listener, &event),
+            Action::WakeAt(at) => kernel::set_timer(&self.timer, at),
+            Action::Await(client) => self.awaited.extend(self.known(client).map(|known| known.descriptor)),
+            Action::WaitUntil(until) => kernel::wait_for(self.awaited.drain(..), until),
+            Action::Raise(until) => self.lender.iter().for_each(|lender| lender.loan().raise(until)),
+            Action::Lower => self.lender.iter().for_each(|lender| lender.loan().lower()),
+            Action::EndLoan { limit_before } => {
+                self.raised_before = self.raises();
+                self.lender = None;
+                cpu::limit_real_time(limit_before);
+            }
+            Action::Observe(seen) => self.is_traced = seen.exact,
+            Action::ShortSlices(_) | Action::Cut { .. } => {}
+            Action::Log(line) => eprintln!("xqos: {line}"),
+        }
+        None
     }
 
-    fn observe_requests(&mut self, _seen: ObservedRequests) {}
-
-    fn count_exactly(&mut self, is_traced: bool) {
-        self.is_traced = is_traced;
+    fn call(call: Infallible) {
+        match call {}
     }
 
-    fn watch(&mut self, contest: &Contest, until: Time) {
-        self.slice += 1;
-        self.running.contest = Some((*contest, until));
-        self.ask_at.set(until);
+    fn step_back(&mut self) {
+        self.alarm.keep(false);
+        self.lender = None;
+        for known in self.clients.iter_mut().flatten() {
+            known.held = false;
+        }
     }
+}
 
-    fn unwatch(&mut self) -> Option<u64> {
-        self.running.contest.take()?;
-        self.running.ended_at.take().map(|at| now().since(at))
+impl Libc {
+    fn serve(&mut self, slice: &Slice, now: Time) {
+        let chosen = match slice.choice {
+            Choice::Client(id, _) => Some(id),
+            Choice::Server => None,
+        };
+        self.end.set(false);
+        self.running = LibcSlice { chosen, checked_at: now, ..LibcSlice::default() };
     }
 
     fn watch_client(&mut self, client: ClientId, rank: Rank, loan_ns: u64) {
@@ -158,49 +198,24 @@ impl Host for Libc {
         }
     }
 
-    fn arrival(&self, client: ClientId) -> Option<Time> {
-        self.known(client)?.arrived
+    fn set_held(&mut self, client: ClientId, held: bool) {
+        if let Some(known) = self.known_mut(client) {
+            known.held = held;
+        }
     }
 
-    fn server_fds_may_preempt(&mut self, _now: Time) {
-        self.running.server_may_preempt = true;
+    /// The server's name once, when it becomes known.
+    pub fn name(&mut self) -> Option<String> {
+        let program = || std::fs::read_link("/proc/self/exe").unwrap_or_default().display().to_string();
+        (!std::mem::replace(&mut self.named, true)).then(|| format!("{}, through libc", program()))
     }
 
-    fn wake_at(&mut self, at: Time) {
-        kernel::set_timer(&self.timer, at);
-    }
-
-    fn wait_for(&self, clients: impl Iterator<Item = ClientId>, until: Time) -> Time {
-        kernel::wait_for(clients.filter_map(|id| self.known(id)).map(|known| known.descriptor), until);
-        now()
-    }
-
-    fn begin_loan(&mut self) -> io::Result<()> {
-        let lender = Lender::begin()?;
-        self.raised_before = self.raises();
-        self.lender = Some(lender);
-        Ok(())
-    }
-
-    fn end_loan(&mut self, limit_before: u32) {
-        self.raised_before = self.raises();
-        self.lender = None;
-        cpu::limit_real_time(limit_before);
-    }
-
-    fn loan(&self) -> Option<&Loan> {
-        self.lender.as_ref().map(Lender::loan)
-    }
-
-    fn raises(&self) -> u32 {
-        self.raised_before + self.loan().map_or(0, Loan::raises)
-    }
-
-    fn step_back(&mut self) {
-        self.alarm.keep(false);
-        self.lender = None;
-        for known in self.clients.iter_mut().flatten() {
-            known.held = false;
+    pub fn forget(&mut self, client: ClientId) {
+        let Some(known) = self.clients.get_mut(usize::from(client.0)).and_then(Option::take) else { return };
+        self.by_data.remove(&known.data);
+        self.muted -= usize::from(known.muted);
+        if let Some(place) = self.by_descriptor.get_mut(known.descriptor as usize) {
+            *place = None;
         }
     }
 }

@@ -5,7 +5,7 @@
 //! server's thread. If xqos is preloaded, the loader binds the server's calls to these functions by name. If Xorg loads
 //! xqos as a module, `redirect` redirects the program's calls to them.
 
-use super::instance;
+use super::{clients, instance};
 use crate::host::descriptors::CLIENTS;
 use crate::host::kernel::now;
 use crate::host::real_libc::{display_of, is_own, real, retain_events};
@@ -38,7 +38,7 @@ fn epoll_changed(epoll: RawFd, operation: c_int, fd: RawFd, event: Option<(u32, 
             instance::begin(epoll);
             if instance::serves(epoll) {
                 CLIENTS.set(fd, true);
-                instance::update(|engine| engine.at(now()).added(fd, data));
+                instance::update(|engine| clients::added(engine, fd, data));
             }
         }
         (libc::EPOLL_CTL_ADD, Some(_)) => {
@@ -47,14 +47,14 @@ fn epoll_changed(epoll: RawFd, operation: c_int, fd: RawFd, event: Option<(u32, 
             }
         }
         (libc::EPOLL_CTL_MOD, Some((events, data))) if is_client(fd) && instance::serves(epoll) => {
-            instance::update(|engine| engine.changed(fd, data, events));
+            instance::update(|engine| clients::changed(engine, fd, data, events));
             if events & libc::EPOLLIN as u32 == 0 {
                 instance::drop_pending(fd, libc::EPOLLIN as u32);
             }
         }
         (libc::EPOLL_CTL_DEL, _) if is_client(fd) && instance::serves(epoll) => {
             CLIENTS.set(fd, false);
-            instance::update(|engine| engine.removed(fd));
+            instance::update(|engine| clients::removed(engine, fd));
             instance::drop_pending(fd, u32::MAX);
         }
         _ => {}
@@ -89,7 +89,14 @@ pub unsafe extern "C" fn epoll_wait(
     if is_asked {
         instance::answer_control();
     }
-    instance::with_engine(|engine| engine.at(now()).wakeup());
+    let now = now();
+    instance::with_engine(|engine| {
+        if let Some(server) = engine.host.name() {
+            engine.server_is_known(&server);
+        }
+        engine.at(now).wakeup()
+    });
+    instance::with_engine(|engine| engine.at(now).decide());
     let mut add = |event| match events.get_mut(kept) {
         Some(place) => {
             *place = event;
@@ -254,7 +261,7 @@ fn wrote(fd: RawFd, parts: &[libc::iovec], mut left: usize) {
             left -= bytes;
             if bytes > 0 {
                 // SAFETY: the kernel has read these bytes.
-                engine.written(id, unsafe { std::slice::from_raw_parts(part.iov_base.cast(), bytes) });
+                clients::written(engine, id, unsafe { std::slice::from_raw_parts(part.iov_base.cast(), bytes) });
             }
         }
     });

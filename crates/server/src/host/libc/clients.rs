@@ -4,9 +4,9 @@
 use super::Libc;
 use super::output::Output;
 use crate::host::kernel::now;
+use crate::host::peer;
 use crate::mechanism::engine::Engine;
 use crate::mechanism::host::Connection;
-use crate::mechanism::identity::Identity;
 use std::os::fd::RawFd;
 use xqos_core::{ClientId, Rank, Time};
 
@@ -138,89 +138,96 @@ impl Libc {
     }
 }
 
-impl Engine<Libc> {
-    /// The server has added a client's socket to its epoll.
-    pub fn added(&mut self, fd: RawFd, data: u64) {
-        if let Some(id) = self.host.of_descriptor(fd) {
-            self.gone(id);
-        }
-        let (Some(id), Ok(place)) = (self.host.free_id(), usize::try_from(fd)) else { return };
-        let index = usize::from(id.0);
-        let host = &mut self.host;
-        if host.clients.len() <= index {
-            host.clients.resize_with(index + 1, || None);
-        }
-        if host.by_descriptor.len() <= place {
-            host.by_descriptor.resize(place + 1, None);
-        }
-        host.clients[index] = Some(LibcClient::new(fd, data));
-        host.by_descriptor[place] = Some(id);
-        host.by_data.insert(data, id);
-        let identity = Identity::of_peer(fd);
-        self.connected(id, Connection { identity, base: 0, ids: 0, descriptor: fd as u32 });
+/// The server has added a client's socket to its epoll.
+pub fn added(engine: &mut Engine<Libc>, fd: RawFd, data: u64) {
+    if let Some(id) = engine.host.of_descriptor(fd) {
+        forget(engine, id);
     }
+    let (Some(id), Ok(place)) = (engine.host.free_id(), usize::try_from(fd)) else { return };
+    let index = usize::from(id.0);
+    let host = &mut engine.host;
+    if host.clients.len() <= index {
+        host.clients.resize_with(index + 1, || None);
+    }
+    if host.by_descriptor.len() <= place {
+        host.by_descriptor.resize(place + 1, None);
+    }
+    host.clients[index] = Some(LibcClient::new(fd, data));
+    host.by_descriptor[place] = Some(id);
+    host.by_data.insert(data, id);
+    let identity = peer::identity_of(fd);
+    engine.at(now()).connected(id, Connection { identity, base: 0, ids: 0, descriptor: fd as u32 });
+}
 
-    /// The server listens to the client again, or stops listening to it.
-    pub fn changed(&mut self, fd: RawFd, data: u64, events: u32) {
-        let Some(id) = self.host.of_descriptor(fd) else { return };
-        let Some(known) = self.host.known_mut(id) else { return };
-        let (before, muted) = (known.data, events & libc::EPOLLIN as u32 == 0);
-        let was_muted = std::mem::replace(&mut known.muted, muted);
-        known.data = data;
-        self.host.muted = self.host.muted + usize::from(muted) - usize::from(was_muted);
-        if before != data {
-            self.host.by_data.remove(&before);
-            self.host.by_data.insert(data, id);
-        }
-        self.infer_grab();
+/// The server listens to the client again, or stops listening to it.
+pub fn changed(engine: &mut Engine<Libc>, fd: RawFd, data: u64, events: u32) {
+    let Some(id) = engine.host.of_descriptor(fd) else { return };
+    let Some(known) = engine.host.known_mut(id) else { return };
+    let (before, muted) = (known.data, events & libc::EPOLLIN as u32 == 0);
+    let was_muted = std::mem::replace(&mut known.muted, muted);
+    known.data = data;
+    engine.host.muted = engine.host.muted + usize::from(muted) - usize::from(was_muted);
+    if before != data {
+        engine.host.by_data.remove(&before);
+        engine.host.by_data.insert(data, id);
     }
+    infer_grab(engine);
+}
 
-    /// The server has removed the client's socket or closed it.
-    pub fn removed(&mut self, fd: RawFd) {
-        if let Some(id) = self.host.of_descriptor(fd) {
-            self.at(now()).gone(id);
-            self.infer_grab();
-        }
+/// The server has removed the client's socket or closed it.
+pub fn removed(engine: &mut Engine<Libc>, fd: RawFd) {
+    if let Some(id) = engine.host.of_descriptor(fd) {
+        forget(engine, id);
+        infer_grab(engine);
     }
+}
 
-    pub fn written(&mut self, id: ClientId, bytes: &[u8]) {
-        let Some(known) = self.host.known_mut(id) else { return };
-        if let Setup::Done(output) = &mut known.setup {
-            let seen = output.written(bytes, known.is_swapped);
-            if seen.exposed {
-                self.at(now()).input_or_expose(id, false);
-            }
-            if seen.input {
-                self.at(now()).input_or_expose(id, true);
-            }
-        } else if let Some((base, ids)) = known.set_up_by(bytes) {
-            self.at(now()).ids_known(id, base, ids);
+pub fn written(engine: &mut Engine<Libc>, id: ClientId, bytes: &[u8]) {
+    let Some(known) = engine.host.known_mut(id) else { return };
+    if let Setup::Done(output) = &mut known.setup {
+        let seen = output.written(bytes, known.is_swapped);
+        if seen.exposed {
+            engine.at(now()).input_or_expose(id, false);
         }
-    }
-
-    /// Infers a server grab if the server listens to only one of several clients.
-    fn infer_grab(&mut self) {
-        let (muted, all) = (self.host.muted, self.host.by_data.len());
-        let is_heard = |known: &Option<LibcClient>| known.as_ref().is_some_and(|known| !known.muted);
-        let heard = || self.host.clients.iter().position(is_heard).map(|at| ClientId(at as u16));
-        let holder = if muted > 0 && muted + 1 == all { heard() } else { None };
-        if holder != self.scheduler.grab() {
-            match (holder, self.scheduler.grab()) {
-                (Some(id), _) => self.at(now()).grabbed(id, true),
-                (None, Some(id)) => self.at(now()).grabbed(id, false),
-                (None, None) => {}
-            }
+        if seen.input {
+            engine.at(now()).input_or_expose(id, true);
+        }
+    } else if let Some((base, ids)) = known.set_up_by(bytes) {
+        let fd = known.descriptor;
+        engine.at(now()).ids_known(id, base, ids);
+        if let Some(identity) = engine.identity(id) {
+            engine.established(id, peer::established(identity, fd, None));
         }
     }
+}
 
-    /// The events that the server has not received yet, for delivery when it continues without xqos. Clients that the
-    /// server does not listen to are excluded: the kernel reports their data when the server listens again.
-    pub fn pending_events(&self) -> Vec<(RawFd, libc::epoll_event)> {
-        let known = self.host.clients.iter().flatten();
-        let event = |known: &LibcClient| {
-            let events = known.saved | if known.pending && !known.muted { libc::EPOLLIN as u32 } else { 0 };
-            (known.descriptor, libc::epoll_event { events, u64: known.data })
-        };
-        known.map(event).filter(|(_, event)| event.events != 0).collect()
+/// Infers a server grab if the server listens to only one of several clients.
+fn infer_grab(engine: &mut Engine<Libc>) {
+    let (muted, all) = (engine.host.muted, engine.host.by_data.len());
+    let is_heard = |known: &Option<LibcClient>| known.as_ref().is_some_and(|known| !known.muted);
+    let heard = || engine.host.clients.iter().position(is_heard).map(|at| ClientId(at as u16));
+    let holder = if muted > 0 && muted + 1 == all { heard() } else { None };
+    if holder != engine.scheduler.grab() {
+        match (holder, engine.scheduler.grab()) {
+            (Some(id), _) => engine.at(now()).grabbed(id, true),
+            (None, Some(id)) => engine.at(now()).grabbed(id, false),
+            (None, None) => {}
+        }
     }
+}
+
+/// The events that the server has not received yet, for delivery when it continues without xqos. Clients that the
+/// server does not listen to are excluded: the kernel reports their data when the server listens again.
+pub fn pending_events(engine: &Engine<Libc>) -> Vec<(RawFd, libc::epoll_event)> {
+    let known = engine.host.clients.iter().flatten();
+    let event = |known: &LibcClient| {
+        let events = known.saved | if known.pending && !known.muted { libc::EPOLLIN as u32 } else { 0 };
+        (known.descriptor, libc::epoll_event { events, u64: known.data })
+    };
+    known.map(event).filter(|(_, event)| event.events != 0).collect()
+}
+
+fn forget(engine: &mut Engine<Libc>, id: ClientId) {
+    engine.at(now()).gone(id);
+    engine.host.forget(id);
 }

@@ -2,8 +2,9 @@
 //! The engine of this process, created when the server adds its first client and used on the server's thread only.
 
 use super::Libc;
+use super::clients::pending_events;
 use crate::host::descriptors::CLIENTS;
-use crate::host::engine_cell::{EngineCell, OnServerThread};
+use crate::host::engine_cell::{EngineCell, OnServerThread, step_back};
 use crate::host::kernel::now;
 use crate::host::{control, real_libc};
 use crate::mechanism::engine::Engine;
@@ -143,10 +144,8 @@ fn step_aside(fault: &Fault<Infallible>) {
     eprintln!("xqos: {}", fault::line(&fault.to_string()));
     // SAFETY: this runs on the server's thread, and `busy` is false.
     let Some(mut engine) = (unsafe { (*ENGINE.get()).engine.take() }) else { return };
-    let pending = fault::guarded(|| {
-        engine.at(now()).step_back();
-        engine.pending_events()
-    });
+    step_back(&mut engine, now());
+    let pending = fault::guarded(|| pending_events(&engine));
     // SAFETY: as above.
     unsafe { (*ENGINE.get()).aside = pending.unwrap_or_default() };
     real_libc::leave_own(engine.host.epoll());
@@ -176,8 +175,6 @@ pub fn drop_pending(fd: RawFd, bits: u32) {
 }
 
 pub fn answer_control() {
-    update(|engine| {
-        let epoll = engine.host.epoll();
-        control::answer_all(engine, epoll, |host| &mut host.control);
-    });
+    let Some(epoll) = with_engine(|engine| Ok(engine.host.epoll())) else { return };
+    control::answer_all(|work| update(|engine| work(engine)), epoll, |host| &mut host.control);
 }

@@ -2,7 +2,7 @@
 //! Handlers for clients that connect, are set up, set priorities, grab the server, and disconnect.
 
 use super::{Engine, Slot};
-use crate::mechanism::host::{Connection, Host};
+use crate::mechanism::host::{Connection, Established, Host};
 use crate::mechanism::requests::reports;
 use xqos_abi::NotifyKind;
 use xqos_core::{ClientId, Fact};
@@ -27,17 +27,13 @@ impl<H: Host> Engine<H> {
         if let Some(slot) = self.slot_mut(id) {
             slot.base = base;
         }
-        self.established(id, None);
     }
 
-    /// The client is set up. `program` is its name, if the server knows it.
-    pub fn established(&mut self, id: ClientId, program: Option<String>) {
-        let identity = self.slot(id).map(|slot| slot.identity);
-        let control_group = identity.and_then(|identity| self.host.application(&identity));
-        let host = identity.filter(|identity| !identity.is_local()).and_then(|_| self.host.address(id));
+    /// The client is set up.
+    pub fn established(&mut self, id: ClientId, known: Established) {
         if let Some(slot) = self.slot_mut(id) {
-            (slot.control_group, slot.host) = (control_group.map(Into::into), host.unwrap_or_default().into());
-            slot.program = program.unwrap_or_else(|| slot.identity.program()).into();
+            slot.control_group = known.control_group.map(Into::into);
+            (slot.program, slot.host) = (known.program.into(), known.host.unwrap_or_default().into());
         }
         self.note_identity(id);
         self.regroup(id);
@@ -54,7 +50,6 @@ impl<H: Host> Engine<H> {
         }
         self.roles.leave(id);
         self.set_linked(id, false);
-        self.host.forget(id);
         self.scheduler.handle(self.now, Fact::Disconnected { client: id });
         self.leave_group(id);
         self.owed_answers.end(id);

@@ -3,6 +3,7 @@
 //! contention lasts.
 
 use super::Engine;
+use crate::mechanism::action::Action;
 use crate::mechanism::host::Host;
 use crate::mechanism::settings::ContentionMode;
 use xqos_core::{Contention, Fact, Time};
@@ -49,7 +50,7 @@ impl<H: Host> Engine<H> {
         }
         let is_wanted = state.last.is_some_and(|last| end.since(last) < SHORT_SLICES_OUTLAST_NS);
         if is_wanted != std::mem::replace(&mut state.has_short_slices, is_wanted) {
-            self.host.ask_for_short_slices(is_wanted);
+            self.actions.push_back(Action::ShortSlices(is_wanted));
         }
     }
 }

@@ -2,6 +2,7 @@
 //! Recognises compositors and window managers by selections and by the root windows, and sets their roles.
 
 use super::Engine;
+use crate::mechanism::action::Action;
 use crate::mechanism::host::Host;
 use crate::mechanism::roles::ManagerKind;
 use xqos_core::{ClientId, Fact, Outcome, Time};
@@ -44,7 +45,7 @@ impl<H: Host> Engine<H> {
             self.scheduler.handle(self.now, Fact::WorksFor { client: to, payer: client });
         }
         if self.scheduler.handle(self.now, Fact::CausedWork { client }) == Outcome::Changed {
-            self.host.end_slice();
+            self.act(Action::EndSlice);
         }
     }
 
@@ -52,12 +53,17 @@ impl<H: Host> Engine<H> {
     /// serves no other client meanwhile. Data from a reserved client end the wait.
     pub(super) fn wait_for_next_request(&mut self, served: ClientId) {
         let Some(until) = self.scheduler.next_request_of(served, self.now) else { return };
-        let is_reserved = |id: &ClientId| self.scheduler.reservation_in_use(*id).is_some();
-        let reserved = self.ids().filter(|id| is_reserved(id) && !self.scheduler.is_ready(*id));
-        if self.host.is_open(served) && self.now < until {
-            let waited = self.host.wait_for([served].into_iter().chain(reserved), until);
-            self.contention.waited(waited);
+        if !self.host.is_open(served) || self.now >= until {
+            return;
         }
+        self.act(Action::Await(served));
+        for id in self.ids() {
+            if self.scheduler.reservation_in_use(id).is_some() && !self.scheduler.is_ready(id) {
+                self.act(Action::Await(id));
+            }
+        }
+        self.act(Action::WaitUntil(until));
+        self.waits_until = Some(until);
     }
 
     fn set_manager(&mut self, kind: ManagerKind, screen: usize, client: Option<ClientId>) {

@@ -2,6 +2,7 @@
 //! Tracks clients that must answer an Expose, or input while another client redraws, and sets the pacing.
 
 use super::Engine;
+use crate::mechanism::action::Action;
 use crate::mechanism::host::Host;
 use xqos_abi::{NotifyKind, Paced};
 use xqos_core::{Choice, ClientId, Fact, Outcome, Pacing, Time};
@@ -49,7 +50,7 @@ impl<H: Host> Engine<H> {
         if matches!(outcome, Outcome::Held(_)) {
             self.holds = self.holds.wrapping_add(1);
             self.to_hold = paced;
-            self.host.end_slice();
+            self.act(Action::EndSlice);
         }
     }
 
@@ -104,7 +105,7 @@ impl<H: Host> Engine<H> {
         self.owed_answers.begin(id, cause, until);
         // Raise the server first. Otherwise it would wait for the processes that a listener raises on this event.
         if self.lender.is_some() {
-            self.host.raise(until);
+            self.act(Action::Raise(until));
         }
         self.notify(kind, id, 0);
     }

@@ -2,6 +2,7 @@
 //! The loan: a client lends the server's thread a real-time priority, which the thread has only while it needs it.
 
 use super::Engine;
+use crate::mechanism::action::Action;
 use crate::mechanism::host::Host;
 use xqos_core::{Choice, ClientId, Mode, Slice, Time};
 
@@ -13,7 +14,7 @@ impl<H: Host> Engine<H> {
             // A second lender has read the limit that the first one has raised.
             let limit_before = self.lender.map_or(limit_before, |(_, before)| before.min(limit_before));
             self.lender = Some((lender, limit_before));
-            self.host.log("the server gets a real-time priority whenever it serves a reserved client");
+            self.log("the server gets a real-time priority whenever it serves a reserved client".to_owned());
         } else {
             self.end_loan();
         }
@@ -22,8 +23,8 @@ impl<H: Host> Engine<H> {
 
     pub(super) fn end_loan(&mut self) {
         if let Some((_, limit_before)) = self.lender.take() {
-            self.host.end_loan(limit_before);
-            self.host.log("the server no longer gets a real-time priority");
+            self.act(Action::EndLoan { limit_before });
+            self.log("the server no longer gets a real-time priority".to_owned());
         }
     }
 
@@ -36,12 +37,12 @@ impl<H: Host> Engine<H> {
         match slice.map(|slice| slice.choice) {
             Some(Choice::Client(id, Mode::Reserved)) => {
                 let budget_ns = self.scheduler.reservation_in_use(id).map_or(0, |state| state.budget_left_ns.max(0));
-                self.host.raise(now.after(budget_ns as u64));
+                self.act(Action::Raise(now.after(budget_ns as u64)));
             }
-            _ => match self.owed_answers.latest(now) {
-                Some(until) => self.host.raise(until),
-                None => self.host.lower(),
-            },
+            _ => {
+                let until = self.owed_answers.latest(now);
+                self.act(until.map_or(Action::Lower, Action::Raise));
+            }
         }
     }
 }

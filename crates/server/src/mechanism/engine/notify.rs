@@ -3,6 +3,7 @@
 
 use super::Engine;
 use super::slots::Notified;
+use crate::mechanism::action::Action;
 use crate::mechanism::host::{Host, ObservedRequests};
 use crate::mechanism::longest::RequestRanking;
 use crate::mechanism::tracer::TraceHandle;
@@ -27,7 +28,7 @@ impl<H: Host> Engine<H> {
     }
 
     /// Sends an XqosNotify event to each client that selected it.
-    pub fn notify(&self, kind: NotifyKind, about: ClientId, count: u32) {
+    pub fn notify(&mut self, kind: NotifyKind, about: ClientId, count: u32) {
         if self.listeners.is_empty() {
             return;
         }
@@ -44,7 +45,7 @@ impl<H: Host> Engine<H> {
             time_ms: (self.now.0 / 1_000_000) as u32,
         };
         for &(listener, _) in self.listeners.iter().filter(|&&(_, mask)| mask & kind.mask() != 0) {
-            self.host.notify(listener, &event);
+            self.actions.push_back(Action::Notify { listener, event });
         }
     }
 
@@ -73,8 +74,7 @@ impl<H: Host> Engine<H> {
     pub fn observe_requests(&mut self) {
         let counted = self.scheduler.policy() == PolicyKind::Classic && self.server_known;
         let timed = self.scheduler.trace.level() == Some(Level::Requests);
-        self.host.observe_requests(ObservedRequests { counted, timed });
-        self.host.count_exactly(self.scheduler.trace.is_on());
+        self.act(Action::Observe(ObservedRequests { counted, timed, exact: self.scheduler.trace.is_on() }));
     }
 
     /// Starts a trace for a client, and records the identity of every client for the readers of the trace.
@@ -158,9 +158,10 @@ impl<H: Host> Engine<H> {
         if let Some(slot) = self.slot(holder) {
             let (program, pid, ms) = (&slot.program, slot.identity.pid, self.grab_limit_ns / 1_000_000);
             let base = slot.base;
-            self.host.log(&format!(
+            let line = format!(
                 "{program} (pid {pid}, client {base:#x}) has held the server grab for more than {ms} ms; no other client is served meanwhile"
-            ));
+            );
+            self.log(line);
         }
     }
 

@@ -4,6 +4,7 @@
 //! `requests` decides whether a client may make a setting, and which values are valid.
 
 use super::Engine;
+use crate::mechanism::action::Action;
 use crate::mechanism::host::Host;
 use crate::mechanism::origins::{Origin, SettingOrigins};
 use xqos_abi::{Label, NO_RESERVATION, NotifyKind, Setting, SettingKind, Subject};
@@ -29,7 +30,7 @@ impl<H: Host> Engine<H> {
 
     pub fn set_cut(&mut self, part_ns: u64) {
         self.part_ns = part_ns;
-        self.host.set_cut(part_ns);
+        self.act(Action::Cut { part_ns });
     }
 
     /// Reads how much of a processor the kernel grants the server's thread, for admission control.
@@ -93,7 +94,7 @@ impl<H: Host> Engine<H> {
         if !matches!(admission, Some(Admission::Refused(_))) {
             // Hold back or release clients, then decide again: the running client may be affected.
             self.sync_holds();
-            self.host.end_slice();
+            self.act(Action::EndSlice);
         }
         admission
     }

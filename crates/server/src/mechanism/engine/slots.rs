@@ -2,6 +2,7 @@
 //! The mechanism's records of clients, and how to find a client.
 
 use super::{Engine, FactOutcome, Outcome};
+use crate::mechanism::action::Action;
 use crate::mechanism::host::Host;
 use crate::mechanism::identity::Identity;
 use crate::mechanism::origins::SettingOrigins;
@@ -131,10 +132,10 @@ impl<H: Host> Engine<H> {
         let Some(slot) = self.slot_mut(id).filter(|slot| slot.held != held && is_open) else { return };
         slot.held = held;
         if held {
-            self.host.hold(id);
+            self.act(Action::Hold(id));
             self.set_linked(id, false);
         } else {
-            self.host.resume(id);
+            self.act(Action::Resume(id));
         }
     }
 }

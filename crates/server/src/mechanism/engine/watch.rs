@@ -2,6 +2,7 @@
 //! What may end a slice or wake the server: watched clients, the server's own descriptors, caps, and timers.
 
 use super::Engine;
+use crate::mechanism::action::Action;
 use crate::mechanism::host::Host;
 use xqos_core::{Choice, ClientId, Rank, Slice, Time};
 
@@ -20,7 +21,7 @@ impl<H: Host> Engine<H> {
     pub(super) fn watch_client(&mut self, id: ClientId, rank: Rank) {
         if self.slot(id).is_some() && self.host.is_open(id) {
             let loan_ns = self.scheduler.reservation_in_use(id).map_or(0, |state| state.reservation.budget_ns);
-            self.host.watch_client(id, rank, loan_ns);
+            self.act(Action::WatchClient { client: id, rank, loan_ns });
         }
     }
 
@@ -30,7 +31,7 @@ impl<H: Host> Engine<H> {
         let at = at.unwrap_or(Time::NEVER).min(self.grab_check_at());
         if at != self.wake_at {
             self.wake_at = at;
-            self.host.wake_at(at);
+            self.act(Action::WakeAt(at));
         }
     }
 }

@@ -136,7 +136,7 @@ fn a_client_that_marks_itself_is_exposing_until_its_next_requests_are_served() {
     server.send_at(Time(20 * MS), painter, 1000, Effect::Nothing);
     let kinds = |server: &mut super::mock::Server, until| {
         server.run_until(until);
-        server.host().events.borrow().iter().map(|(_, event)| event.kind).collect::<Vec<_>>()
+        server.host().events.iter().map(|(_, event)| event.kind).collect::<Vec<_>>()
     };
     assert_eq!(kinds(&mut server, Time(19 * MS)), [NotifyKind::Exposing]);
     assert_eq!(kinds(&mut server, Time(30 * MS)), [NotifyKind::Exposing, NotifyKind::Answered]);
@@ -200,7 +200,7 @@ fn depletions_are_reported_at_most_ten_times_a_second_and_none_is_lost() {
     reserve(&mut server, client, 1, 10, true);
     keep_busy(&mut server, client, 98);
     server.run_until(Time(1000 * MS));
-    let events = server.host().events.borrow();
+    let events = &server.host().events;
     let depleted: Vec<u32> =
         events.iter().filter(|(_, event)| event.kind == NotifyKind::Depleted).map(|(_, event)| event.count).collect();
     assert!((8..=11).contains(&depleted.len()), "{depleted:?}");
@@ -214,7 +214,7 @@ fn the_holder_of_a_long_grab_is_logged_once() {
     let [holder] = clients(&mut server);
     server.send_at(at_us(10), holder, 1000, Effect::Grab);
     server.run_until(Time(500 * MS));
-    let lines = server.host().lines.borrow().clone();
+    let lines = server.host().lines.clone();
     let named: Vec<&String> = lines.iter().filter(|line| line.contains("server grab")).collect();
     assert_eq!(named.len(), 1, "{lines:?}");
     assert!(named[0].contains("program1 (pid 1001") && named[0].contains("50 ms"), "{named:?}");

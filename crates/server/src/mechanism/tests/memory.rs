@@ -7,7 +7,7 @@
 
 use super::*;
 use crate::host::kernel;
-use crate::mechanism::host::Connection;
+use crate::mechanism::host::{Connection, Established};
 use crate::mechanism::identity::Identity;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -21,6 +21,8 @@ const NOBODY: i32 = 1 << 22;
 thread_local! {
     /// Bytes that this thread has allocated and not freed. May be negative if it frees another thread's memory.
     static BYTES: Cell<isize> = const { Cell::new(0) };
+    /// How often this thread has asked for memory.
+    static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
 }
 
 struct Counting;
@@ -28,6 +30,7 @@ struct Counting;
 fn add(bytes: isize) {
     // A thread that is ending no longer has a counter, and nothing is measured in it.
     let _ = BYTES.try_with(|sum| sum.set(sum.get().wrapping_add(bytes)));
+    let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + usize::from(bytes > 0)));
 }
 
 // SAFETY: every call is passed on to the system's allocator with the same arguments; counting allocates nothing, since
@@ -71,7 +74,9 @@ fn connect(server: &mut Server, clients: u16) {
         let base = u32::from(index) << 21;
         engine
             .connected(ClientId(index), Connection { identity, base, ids: 1 << 21, descriptor: u32::from(index) + 10 });
-        engine.established(ClientId(index), Some("xterm".into()));
+        engine.established(ClientId(index), Established { program: "xterm".into(), ..Established::default() });
+        // A host carries them out.
+        engine.actions.clear();
     }
 }
 
@@ -89,6 +94,27 @@ fn a_connection_ends_as_quickly_with_a_thousand_groups_as_with_none() {
     let [none, each] = [Grouping::None, Grouping::Application].map(used_ns);
     println!("{none} ns without groups, {each} ns with one for each client");
     assert!(each < 20 * none, "{none} ns without groups, {each} ns with one for each client");
+}
+
+#[test]
+fn a_decision_allocates_nothing() {
+    let mut server = server(PolicyKind::Fair);
+    let [one, two] = clients(&mut server);
+    reserve(&mut server, one, 5, 20, true);
+    for id in [one, two] {
+        keep_busy(&mut server, id, 200);
+    }
+    let start = server.now();
+    server.run_until(start.after(100 * MS));
+    let before = ALLOCATIONS.get();
+    let engine = server.engine();
+    for step in 0..1000 {
+        engine.at(start.after(100 * MS + step * MS / 2));
+        engine.block().and_then(|()| engine.wakeup()).and_then(|()| engine.decide()).unwrap();
+        assert!(!engine.actions.is_empty());
+        engine.actions.clear();
+    }
+    assert_eq!(ALLOCATIONS.get() - before, 0);
 }
 
 #[test]

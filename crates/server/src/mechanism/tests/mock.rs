@@ -9,10 +9,11 @@ mod server;
 
 pub use server::Server;
 
+use crate::mechanism::action::Action;
 use crate::mechanism::early_end::{EarlyEnd, Verdict};
 use crate::mechanism::engine::{Engine, Outcome};
 use crate::mechanism::fault::Fault;
-use crate::mechanism::host::{Connection, Host, ObservedRequests, Work};
+use crate::mechanism::host::{Connection, CutTotals, Established, FinishedRest, Host, ObservedRequests, Work};
 use crate::mechanism::identity::Identity;
 use crate::mechanism::requests::{self, Format, Refused};
 use crate::mechanism::settings::Settings;
@@ -21,7 +22,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::os::fd::OwnedFd;
 use xqos_abi::{Notify, Order, Request};
-use xqos_core::{Choice, ClientId, Contest, Rank, Slice, Supply, Time};
+use xqos_core::{Choice, ClientId, Contest, Rank, Supply, Time};
 
 /// The number of resource ids per client.
 pub const IDS: u32 = 0x20_0000;
@@ -105,21 +106,23 @@ pub struct Mock {
     pub delayed_percent: u64,
     rested_ns: u64,
     /// The time until which the server's thread is raised.
-    pub raised: Cell<Option<Time>>,
+    pub raised: Option<Time>,
     pub lent: bool,
     pub refuses_loans: bool,
     /// The limit on real-time priorities that was restored after a loan.
     pub limit_restored: Option<u32>,
-    pub raises: Cell<u32>,
+    pub raises: u32,
     pub seen: ObservedRequests,
     /// Each call to ask for short kernel slices (true) or to give them up (false).
     pub short_slices: Vec<bool>,
     /// Time that other threads took from the server's processor.
     pub stolen_ns: Cell<u64>,
-    pub lines: RefCell<Vec<String>>,
-    pub events: RefCell<Vec<(ClientId, Notify)>>,
+    pub lines: Vec<String>,
+    pub events: Vec<(ClientId, Notify)>,
     pub handed: Vec<OwnedFd>,
     pub step_back: bool,
+    /// All actions that were carried out.
+    pub acted: Vec<Action>,
     /// The peer on the control socket.
     pub control: Option<Identity>,
 }
@@ -188,6 +191,10 @@ impl Mock {
 impl Host for Mock {
     type Error = Unsound;
 
+    fn user(&self) -> u32 {
+        900
+    }
+
     fn cpu_ns(&self) -> u64 {
         (self.now.get().0 - self.stolen_ns.get()) / (1 + self.processor_shared_with)
     }
@@ -196,132 +203,8 @@ impl Host for Mock {
         Some(self.rested_ns * self.delayed_percent / 100)
     }
 
-    fn log(&self, line: &str) {
-        self.lines.borrow_mut().push(line.to_owned());
-    }
-
-    fn check(&mut self) -> Result<Option<String>, Unsound> {
-        if self.unsound {
-            return Err(Unsound);
-        }
-        Ok((!std::mem::replace(&mut self.named, true)).then(|| "a mock".to_owned()))
-    }
-
-    fn user(&self) -> u32 {
-        900
-    }
-
-    fn screens(&self) -> usize {
-        1
-    }
-
-    fn redirector(&self, _screen: usize) -> Option<u32> {
-        self.redirector
-    }
-
     fn supply(&self) -> Supply {
         self.supply
-    }
-
-    fn memory_bytes(&self) -> usize {
-        0
-    }
-
-    fn is_open(&self, client: ClientId) -> bool {
-        self.peer(client).is_some()
-    }
-
-    fn forget(&mut self, client: ClientId) {
-        self.queue.retain(|&other| other != client);
-        self.peers[usize::from(client.0)] = None;
-    }
-
-    fn hold(&mut self, client: ClientId) {
-        let peer = self.peer_mut(client).expect("an open client");
-        assert!(!std::mem::replace(&mut peer.held, true), "held twice");
-    }
-
-    fn resume(&mut self, client: ClientId) {
-        let peer = self.peer_mut(client).expect("an open client");
-        assert!(std::mem::replace(&mut peer.held, false), "resumed without being held");
-    }
-
-    fn identity_of_control(&self, asker: ClientId) -> Option<Identity> {
-        self.control.filter(|_| usize::from(asker.0) >= ClientId::LIMIT)
-    }
-
-    fn notify(&self, listener: ClientId, event: &Notify) {
-        self.events.borrow_mut().push((listener, *event));
-    }
-
-    fn hand_over(&mut self, _client: ClientId, fd: OwnedFd) -> io::Result<()> {
-        self.handed.push(fd);
-        Ok(())
-    }
-
-    fn ready(&mut self, ready: &mut Vec<ClientId>) -> Result<(), Unsound> {
-        ready.extend(self.queue.iter().copied().filter(|&id| self.can_be_served(id)));
-        Ok(())
-    }
-
-    fn begin(&mut self, slice: &Slice, _ready: &[ClientId], _now: Time) {
-        self.chosen = Some(slice.choice);
-    }
-
-    fn finish(&mut self) -> Option<Work> {
-        self.chosen = None;
-        self.ran.take()
-    }
-
-    fn running_client(&self) -> Option<ClientId> {
-        self.ran.map(|work| work.client)
-    }
-
-    fn end_slice(&self) {
-        self.end.set(true);
-    }
-
-    fn observe_requests(&mut self, seen: ObservedRequests) {
-        self.seen = seen;
-    }
-
-    fn watch(&mut self, contest: &Contest, until: Time) {
-        self.slice += 1;
-        self.watching = Some((*contest, until));
-        self.ended_at.set(None);
-        self.ask_at.set(Some(until).filter(|&until| until != Time::NEVER));
-    }
-
-    fn unwatch(&mut self) -> Option<u64> {
-        self.watching.take()?;
-        self.ask_at.set(None);
-        self.ended_at.take().map(|at| self.now.get().since(at))
-    }
-
-    fn watch_client(&mut self, client: ClientId, rank: Rank, _loan_ns: u64) {
-        let now = self.now.get();
-        let peer = self.peer_mut(client).expect("an open client");
-        peer.watched = Some(rank);
-        // Like an epoll, report data that have already arrived.
-        peer.arrived = (!peer.jobs.is_empty()).then_some(now);
-    }
-
-    fn arrival(&self, client: ClientId) -> Option<Time> {
-        self.peer(client)?.arrived
-    }
-
-    fn server_fds_may_preempt(&mut self, _now: Time) {}
-
-    fn wake_at(&mut self, at: Time) {
-        self.wake_at = Some(at).filter(|&at| at != Time::NEVER);
-    }
-
-    fn wait_for(&self, _clients: impl Iterator<Item = ClientId>, _until: Time) -> Time {
-        self.now.get()
-    }
-
-    fn ask_for_short_slices(&mut self, is_wanted: bool) {
-        self.short_slices.push(is_wanted);
     }
 
     fn begin_loan(&mut self) -> io::Result<()> {
@@ -332,28 +215,137 @@ impl Host for Mock {
         Ok(())
     }
 
-    fn end_loan(&mut self, limit_before: u32) {
-        self.lent = false;
-        self.limit_restored = Some(limit_before);
-        self.lower();
-    }
-
-    fn raise(&self, until: Time) {
-        self.raised.set(Some(until));
-        self.raises.set(self.raises.get() + 1);
-    }
-
-    fn lower(&self) {
-        self.raised.set(None);
-    }
-
     fn raises(&self) -> u32 {
-        self.raises.get()
+        self.raises
     }
 
-    fn step_back(&mut self) {
+    fn screens(&self) -> usize {
+        1
+    }
+
+    fn redirector(&self, _screen: usize) -> Option<u32> {
+        self.redirector
+    }
+
+    fn device_grabs(&self) -> [u32; 2] {
+        [0; 2]
+    }
+
+    fn memory_bytes(&self) -> usize {
+        0
+    }
+
+    fn is_open(&self, client: ClientId) -> bool {
+        self.peer(client).is_some()
+    }
+
+    fn identity_of_control(&self, asker: ClientId) -> Option<Identity> {
+        self.control.filter(|_| usize::from(asker.0) >= ClientId::LIMIT)
+    }
+
+    fn hand_over(&mut self, _client: ClientId, fd: OwnedFd) -> io::Result<()> {
+        self.handed.push(fd);
+        Ok(())
+    }
+
+    fn sees_each_request(&self) -> bool {
+        true
+    }
+
+    fn ends_slices_itself(&self) -> bool {
+        true
+    }
+
+    fn ready(&mut self, ready: &mut Vec<ClientId>) -> Result<(), Unsound> {
+        ready.extend(self.queue.iter().copied().filter(|&id| self.can_be_served(id)));
+        Ok(())
+    }
+
+    fn arrival(&self, client: ClientId) -> Option<Time> {
+        self.peer(client)?.arrived
+    }
+
+    fn running_client(&self) -> Option<ClientId> {
+        self.ran.map(|work| work.client)
+    }
+
+    fn unwatch(&mut self) -> Option<u64> {
+        self.watching.take()?;
+        self.ask_at.set(None);
+        self.ended_at.take().map(|at| self.now.get().since(at))
+    }
+
+    fn finish(&mut self) -> Option<Work> {
         self.chosen = None;
-        self.step_back = true;
+        self.ran.take()
+    }
+
+    fn take_finished(&mut self) -> Option<FinishedRest> {
+        None
+    }
+
+    fn cut_totals(&self) -> Option<CutTotals> {
+        None
+    }
+}
+
+impl Mock {
+    /// The server's name once.
+    fn check(&mut self) -> Result<Option<String>, Unsound> {
+        if self.unsound {
+            return Err(Unsound);
+        }
+        Ok((!std::mem::replace(&mut self.named, true)).then(|| "a mock".to_owned()))
+    }
+
+    fn forget(&mut self, client: ClientId) {
+        self.queue.retain(|&other| other != client);
+        self.peers[usize::from(client.0)] = None;
+    }
+
+    fn carry_out(&mut self, action: Action) {
+        self.acted.push(action.clone());
+        match action {
+            Action::Serve { slice, .. } => self.chosen = Some(slice.choice),
+            Action::EndSlice => self.end.set(true),
+            Action::Watch { contest, until } => {
+                self.slice += 1;
+                self.watching = Some((contest, until));
+                self.ended_at.set(None);
+                self.ask_at.set(Some(until).filter(|&until| until != Time::NEVER));
+            }
+            Action::WatchServer { .. } | Action::Await(_) | Action::WaitUntil(_) | Action::Cut { .. } => {}
+            Action::WatchClient { client, rank, .. } => self.watch_client(client, rank),
+            Action::Hold(client) => {
+                let peer = self.peer_mut(client).expect("an open client");
+                assert!(!std::mem::replace(&mut peer.held, true), "held twice");
+            }
+            Action::Resume(client) => {
+                let peer = self.peer_mut(client).expect("an open client");
+                assert!(std::mem::replace(&mut peer.held, false), "resumed without being held");
+            }
+            Action::Notify { listener, event } => self.events.push((listener, event)),
+            Action::WakeAt(at) => self.wake_at = Some(at).filter(|&at| at != Time::NEVER),
+            Action::ShortSlices(is_wanted) => self.short_slices.push(is_wanted),
+            Action::Raise(until) => {
+                self.raised = Some(until);
+                self.raises += 1;
+            }
+            Action::Lower => self.raised = None,
+            Action::EndLoan { limit_before } => {
+                (self.lent, self.raised, self.limit_restored) = (false, None, Some(limit_before));
+            }
+            Action::Observe(seen) => self.seen = seen,
+            Action::Log(line) => self.lines.push(line),
+        }
+    }
+
+    fn watch_client(&mut self, client: ClientId, rank: Rank) {
+        let now = self.now.get();
+        let peer = self.peer_mut(client).expect("an open client");
+        peer.watched = Some(rank);
+        // Like an epoll, report data that have already arrived.
+        peer.arrived = (!peer.jobs.is_empty()).then_some(now);
     }
 }
 

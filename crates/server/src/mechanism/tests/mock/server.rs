@@ -33,12 +33,22 @@ impl Server {
     }
 
     pub fn engine(&mut self) -> &mut Engine<Mock> {
+        self.act();
         let engine = self.engine.as_mut().expect("xqos is there");
         let now = engine.host.now.get();
         engine.at(now)
     }
 
+    /// Carries out what the engine wants done.
+    fn act(&mut self) {
+        let Some(engine) = &mut self.engine else { return };
+        while let Some(action) = engine.actions.pop_front() {
+            engine.host.carry_out(action);
+        }
+    }
+
     pub fn host(&mut self) -> &mut Mock {
+        self.act();
         match &mut self.engine {
             Some(engine) => &mut engine.host,
             None => self.host_aside.as_mut().expect("a server"),
@@ -57,19 +67,19 @@ impl Server {
         host.peers[index] = Some(Peer { jobs: VecDeque::new(), held: false, watched: None, arrived: None });
         let id = ClientId(index as u16);
         let identity = Identity { pid: 1000 + index as i32, uid };
-        if let Some(engine) = &mut self.engine {
-            let now = engine.host.now.get();
-            engine.at(now).connected(id, Connection { identity, base: base(id), ids: IDS, descriptor: index as u32 });
-            engine.established(id, Some(format!("program{index}")));
+        if self.engine.is_some() {
+            let engine = self.engine();
+            engine.connected(id, Connection { identity, base: base(id), ids: IDS, descriptor: index as u32 });
+            engine.established(id, Established { program: format!("program{index}"), ..Established::default() });
         }
         id
     }
 
     pub fn disconnect(&mut self, id: ClientId) {
-        match &mut self.engine {
-            Some(_) => self.engine().gone(id),
-            None => self.host().forget(id),
+        if self.engine.is_some() {
+            self.engine().gone(id);
         }
+        self.host().forget(id);
         self.coming.retain(|&(_, of, _)| of != id);
         if self.host().grab == Some(id) {
             self.host().grab = None;
@@ -112,20 +122,30 @@ impl Server {
             if !self.poll(to) {
                 return;
             }
-            self.call(Engine::wakeup);
+            self.call(|engine| {
+                if let Some(server) = engine.host.check()? {
+                    engine.server_is_known(&server);
+                }
+                engine.wakeup()
+            });
+            self.call(Engine::decide);
             self.serve();
         }
         self.call(Engine::block);
     }
 
     fn call(&mut self, work: impl FnOnce(&mut Engine<Mock>) -> Outcome<Mock>) {
-        let Some(engine) = &mut self.engine else { return };
-        let now = engine.host.now.get();
-        let result = crate::mechanism::fault::guarded(|| work(engine.at(now)))
+        if self.engine.is_none() {
+            return;
+        }
+        let engine = self.engine();
+        let result = crate::mechanism::fault::guarded(|| work(engine))
             .unwrap_or_else(|panic| Err(Fault::panicked(panic.as_ref())));
         if let Err(fault) = result {
+            self.engine().step_back();
+            self.act();
             let mut engine = self.engine.take().unwrap();
-            engine.step_back();
+            engine.host.step_back = true;
             self.fault = Some(fault);
             self.host_aside = Some(engine.into_host());
         }
