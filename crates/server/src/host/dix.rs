@@ -12,6 +12,7 @@
 //! | `watcher`, `server_fds` | the thread that ends slices early, and the server's own descriptors |
 //! | `sync_priority` | hides our use of the priority field from SYNC clients |
 //! | `per_request`, `ticks` | the wrappers around requests; count and time them while `classic` or a trace needs it |
+//! | `cutting` | the requests that are executed in parts, and what is known for that |
 //! | `cut` | executes long requests in parts, and lets other clients in between |
 //!
 //! Invariant: between slices, every priority field has the value that `sync_priority` requires.
@@ -20,6 +21,7 @@ mod as_host;
 pub mod client;
 pub mod clients;
 mod cut;
+mod cutting;
 pub mod error;
 pub mod hooks;
 pub mod per_request;

@@ -207,7 +207,7 @@ fn cut_requests_have_the_effects_of_whole_ones_executed_in_the_order_in_which_th
 #[test]
 fn the_rules_cover_the_extensions_of_all_servers() {
     let _turn = in_parallel();
-    let rules = include_str!("../../src/host/dix/cut/requests.txt");
+    let rules = include_str!("../../src/host/dix/cutting/requests.txt");
     let named: Vec<&str> = rules.lines().filter_map(|line| line.split('\t').next()).collect();
     for kind in [Kind::Xvfb, Kind::Xephyr, Kind::Xtigervnc, Kind::Xorg] {
         if is_missing(kind) {

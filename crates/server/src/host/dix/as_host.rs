@@ -3,7 +3,7 @@
 
 use super::client::{Client, device_grabs, redirector};
 use super::clients::DixClient;
-use super::cut::Limit;
+use super::cutting::Limit;
 use super::error::Error;
 use super::ready::Broken;
 use super::symbols::symbols;

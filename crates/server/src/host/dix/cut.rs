@@ -12,10 +12,6 @@
 //! | `begin` | whether a new request is cut |
 //! | `run` | the execution of parts |
 //! | `early` | what finishes a rest before its client is served again |
-//! | `cost` | the measured cost of each kind of request |
-//! | `guard`, `requests.txt` | which requests of other clients may run while a rest is pending |
-//! | `presented` | the drawables that Present may use at a later frame |
-//! | `server` | the server's records, through the shim |
 //!
 //! What happens to a rest:
 //!
@@ -33,30 +29,26 @@
 //! during a call into the server, which may call xqos.
 
 mod begin;
-mod cost;
 mod early;
-mod guard;
-mod presented;
 mod run;
-mod server;
 
 use crate::host::dix::client::{Client, Head};
+use crate::host::dix::cutting::cost::Costs;
+use crate::host::dix::cutting::guard::word_at;
+use crate::host::dix::cutting::server::CutServer;
+use crate::host::dix::cutting::{Cutting, Limit, Majors};
 use crate::host::dix::hooks::with_engine;
+use crate::host::dix::order_of;
 use crate::host::dix::per_request::{ENTRIES, call, set_cuts, set_guard};
 use crate::host::dix::symbols::{RequestProc, Symbols, symbols};
 use crate::host::engine_cell::OnServerThread;
 use crate::host::kernel;
 use crate::mechanism::host::CutTotals;
 use crate::parts::{Kind, Parts};
-use cost::Costs;
 pub use early::{admit, gone};
 use early::{finish_where, windows_change};
-use guard::Guard;
-use presented::Presented;
-use run::{Cut, run};
-use server::CutServer;
+use run::run;
 use std::cell::RefCell;
-use std::rc::Rc;
 use xqos_abi::trace::Entry;
 use xqos_core::{ClientId, Time};
 
@@ -65,19 +57,6 @@ const UNTIMED: u64 = 4;
 /// Core requests after which the server may put off work: those that create, change, map, move or destroy windows, and
 /// KillClient.
 const CHANGES_WINDOWS: [u8; 12] = [1, 2, 4, 5, 7, 8, 9, 10, 11, 12, 13, 113];
-
-/// When requests are cut.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limit {
-    /// The time that a part should take, in nanoseconds; 0: nothing is cut.
-    pub ns: u64,
-    /// For tests: each part is one figure or row, and each request is cut after each part.
-    pub always: bool,
-}
-
-impl Limit {
-    const NONE: Limit = Limit { ns: 0, always: false };
-}
 
 #[derive(Clone, Copy, Debug)]
 pub struct Outcome {
@@ -103,51 +82,20 @@ impl Outcome {
     }
 }
 
-/// The major opcodes of the extensions that matter here; 0 if the server lacks one.
-#[derive(Clone, Copy, Debug)]
-struct Majors {
-    render: u8,
-    present: u8,
-    composite: u8,
-}
-
-struct State {
-    server: CutServer,
-    guard: Rc<Guard>,
-    majors: Majors,
-    limit: Limit,
-    costs: Costs,
-    rests: Vec<Cut>,
-    presented: Presented,
-    /// A request or the end of a client has changed windows in this slice. The server may have put off work, such as
-    /// painting a border, until the slice ends.
-    windows_changed: bool,
-    totals: CutTotals,
-    /// Rests that were executed in another client's slice, not yet charged.
-    finished: Vec<(Client, u32, u64)>,
-    /// The request executed in parts that ended last: its client, its processor time and that of its longest part.
-    ended: Option<(Client, u64, u64)>,
-    /// The client whose request was handed back last, until the slice has ended.
-    returned: Option<Client>,
-    /// The clients for which the server calls [`leaves`].
-    queued: Vec<Client>,
-    is_grabbed: bool,
-}
-
-static STATE: OnServerThread<RefCell<Option<State>>> = OnServerThread::new(RefCell::new(None));
+static STATE: OnServerThread<RefCell<Option<Cutting>>> = OnServerThread::new(RefCell::new(None));
 
 /// Runs `work` on the state, if there is one. `work` must not call into the server, which may call xqos: such a nested
 /// call would find no state.
-fn with<T>(work: impl FnOnce(&mut State) -> T) -> Option<T> {
+fn with<T>(work: impl FnOnce(&mut Cutting) -> T) -> Option<T> {
     // SAFETY: this runs on the server's thread.
-    let cell: &RefCell<Option<State>> = unsafe { &*STATE.get() };
+    let cell: &RefCell<Option<Cutting>> = unsafe { &*STATE.get() };
     cell.try_borrow_mut().ok()?.as_mut().map(work)
 }
 
 /// Sets when requests are cut, for this generation of the server. Does nothing if its requests cannot be cut.
 pub fn configure(symbols: &Symbols, limit: Limit) {
     if with(|_| ()).is_none() {
-        let new = State::new(symbols, limit);
+        let new = Cutting::new(symbols, limit);
         // SAFETY: as in `with`.
         unsafe { &*STATE.get() }.replace(new);
     }
@@ -244,7 +192,7 @@ pub fn is_short(client: Client, head: &Head) -> bool {
 /// Executes a request of a kind that may have parts, or goes on with its rest. `may_cut`: it may be cut if it is new.
 pub fn execute(client: Client, head: &Head, procedure: RequestProc, may_cut: bool) -> Outcome {
     let whole = || Outcome::whole(call(procedure, client.raw()));
-    let of_client = |state: &mut State| {
+    let of_client = |state: &mut Cutting| {
         let at = state.rests.iter().position(|rest| rest.client == client)?;
         Some((state.rests.swap_remove(at), state.server))
     };
@@ -264,7 +212,7 @@ pub fn execute(client: Client, head: &Head, procedure: RequestProc, may_cut: boo
         return whole();
     };
     if majors.present != 0 && head.request == u32::from(majors.present) | (1 << 16) {
-        presented::note(&server, client);
+        note_presented(&server, client);
     }
     let (major, minor) = (head.request as u8, (head.request >> 16) as u8);
     if CHANGES_WINDOWS.contains(&major) || major == majors.composite {
@@ -294,6 +242,20 @@ pub fn execute(client: Client, head: &Head, procedure: RequestProc, may_cut: boo
     }
 }
 
+/// Remembers the drawables of the PresentPixmap that is being dispatched.
+fn note_presented(server: &CutServer, client: Client) {
+    // SAFETY: the request is being dispatched, and the slice is used before its procedure runs.
+    let request = unsafe { client.request_bytes() };
+    for at in [4, 8] {
+        let Some(id) = word_at(request, at, order_of(client)) else { return };
+        let Some(used) = server.drawable(id) else { continue };
+        if let Some(mut names) = with(|state| state.presented.add(id, &used)).flatten() {
+            names.retain(|&id, &mut record| server.drawable(id).is_some_and(|used| used.drawable == record));
+            with(|state| state.presented.swept(names));
+        }
+    }
+}
+
 /// Records an event in the trace, if there is one.
 pub fn note(at: Time, what: Entry) {
     with_engine(|engine| {
@@ -316,26 +278,4 @@ fn update_guard() {
 
 fn learn(kind: Kind, ns: u64, work: u64) {
     with(|state| state.costs.learn(kind, ns, work));
-}
-
-impl State {
-    fn new(symbols: &Symbols, limit: Limit) -> Option<State> {
-        let opcode = |name| symbols.extension(name).and_then(|entry| u8::try_from(entry.base).ok()).unwrap_or(0);
-        Some(State {
-            server: CutServer::find(symbols)?,
-            guard: Rc::new(Guard::new(symbols)),
-            majors: Majors { render: opcode(c"RENDER"), present: opcode(c"Present"), composite: opcode(c"Composite") },
-            limit,
-            costs: Costs::new(limit.ns),
-            rests: Vec::new(),
-            presented: Presented::default(),
-            windows_changed: false,
-            totals: CutTotals::default(),
-            finished: Vec::new(),
-            ended: None,
-            returned: None,
-            queued: Vec::new(),
-            is_grabbed: false,
-        })
-    }
 }

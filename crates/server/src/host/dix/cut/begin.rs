@@ -4,11 +4,11 @@
 //! A request is cut only if its parts are exactly the whole, and if nothing but requests can see or change what it
 //! touches.
 
-use super::guard::{Footprint, Guard};
-use super::run::Cut;
-use super::server::{CutServer, Used};
 use super::with;
 use crate::host::dix::client::{Client, Head};
+use crate::host::dix::cutting::Cut;
+use crate::host::dix::cutting::guard::{Footprint, Guard};
+use crate::host::dix::cutting::server::{CutServer, Used};
 use crate::host::dix::order_of;
 use crate::host::dix::symbols::{RequestProc, symbols};
 use crate::parts::{Kind, Parts, i16_at, u16_at, u32_at};

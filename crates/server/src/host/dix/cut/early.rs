@@ -2,9 +2,10 @@
 //! What finishes a rest before its client is served again: requests of other clients, changes of windows, and clients
 //! that leave.
 
-use super::run::{Cut, run};
-use super::{End, State, note, update_guard, with};
+use super::run::run;
+use super::{End, note, update_guard, with};
 use crate::host::dix::client::{Client, ClientPtr, Head};
+use crate::host::dix::cutting::{Cut, Cutting};
 use crate::host::dix::order_of;
 use crate::host::dix::per_request;
 use crate::host::kernel;
@@ -14,7 +15,7 @@ use xqos_core::ClientId;
 
 /// Another client's request is about to run. Finishes the rests that it could tell from whole requests.
 pub fn admit(client: Client, head: &Head) {
-    let is_pending = |state: &mut State| {
+    let is_pending = |state: &mut Cutting| {
         // A request that is dispatched again was admitted before.
         let is_new = state.rests.iter().all(|rest| rest.client != client);
         (is_new && !state.rests.is_empty()).then(|| (state.server, state.guard.clone()))
@@ -31,7 +32,7 @@ pub fn admit(client: Client, head: &Head) {
 }
 
 pub(super) fn finish_where(by: ClientId, is_meant: impl Fn(&Cut) -> bool) {
-    let next = |state: &mut State| {
+    let next = |state: &mut Cutting| {
         let at = state.rests.iter().position(|rest| rest.result.is_none() && is_meant(rest))?;
         state.totals.finished += 1;
         Some(state.rests.swap_remove(at))

@@ -5,41 +5,20 @@
 //! must not tell the client that a request is done of which only a part is. The last part has the request's number.
 
 use super::early::leaves;
-use super::guard::Footprint;
-use super::server::CutServer;
-use super::{End, Limit, Outcome, learn, note, update_guard, with};
-use crate::host::dix::client::{Client, Head};
+use super::{End, Outcome, learn, note, update_guard, with};
+use crate::host::dix::client::Client;
+use crate::host::dix::cutting::server::CutServer;
+use crate::host::dix::cutting::{Cut, Limit};
 use crate::host::dix::per_request::call;
-use crate::host::dix::symbols::{RequestProc, Symbols, symbols, x_error};
+use crate::host::dix::symbols::{Symbols, symbols, x_error};
 use crate::host::kernel;
-use crate::parts::{MAX_HEADER, Parts};
+use crate::parts::MAX_HEADER;
 use std::ops::Range;
 use xqos_abi::trace::Entry;
 use xqos_core::ClientId;
 
 /// At most this many rests are pending; then requests are executed whole.
 const MAX_RESTS: usize = 64;
-
-/// A request that is executed in parts.
-#[derive(Debug)]
-pub(super) struct Cut {
-    pub client: Client,
-    pub procedure: RequestProc,
-    pub header: [u8; MAX_HEADER],
-    pub parts: Parts,
-    pub done: u32,
-    pub head: Head,
-    pub footprint: Footprint,
-    /// CopyArea: the graphics context whose exposure events are due with the last part.
-    pub exposes: Option<u32>,
-    /// The status of the request, once it is finished.
-    pub result: Option<i32>,
-    /// Processor time up to now, and of the longest part.
-    pub used_ns: u64,
-    pub longest_ns: u64,
-    /// Processor time since the request could last be handed back.
-    pub held_ns: u64,
-}
 
 /// Returns true if the request may be handed back to the server now.
 fn may_return(server: &CutServer, client: Client, symbols: &Symbols) -> bool {

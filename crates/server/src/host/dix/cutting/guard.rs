@@ -152,7 +152,7 @@ struct Drawable {
 }
 
 /// The number at this place of a request; `None` if the request is too short, and will be refused.
-pub(super) fn word_at(request: &[u8], at: usize, order: Order) -> Option<u32> {
+pub fn word_at(request: &[u8], at: usize, order: Order) -> Option<u32> {
     let word = u32::from_ne_bytes(request.get(at..at + 4)?.try_into().ok()?);
     Some(if order == Order::Native { word } else { word.swap_bytes() })
 }
