@@ -11,13 +11,16 @@
 //! | `ready` | the server's ring of ready clients |
 //! | `watcher`, `server_fds` | the thread that ends slices early, and the server's own descriptors |
 //! | `sync_priority` | hides our use of the priority field from SYNC clients |
-//! | `per_request`, `ticks` | the wrappers around requests; count and time them while `classic` or a trace needs it |
+//! | `tables`, `ticks` | the server's request tables; count and time requests while `classic` or a trace needs it |
+//! | `cell` | the engine, the tables and the requests that are being cut, in one place |
 //! | `cutting` | the requests that are executed in parts, and what is known for that |
+//! | `per_request` | the wrappers around requests |
 //! | `cut` | executes long requests in parts, and lets other clients in between |
 //!
 //! Invariant: between slices, every priority field has the value that `sync_priority` requires.
 
 mod as_host;
+mod cell;
 pub mod client;
 pub mod clients;
 mod cut;
@@ -29,6 +32,7 @@ pub mod ready;
 pub mod server_fds;
 pub mod symbols;
 pub mod sync_priority;
+mod tables;
 pub mod ticks;
 pub mod watcher;
 
@@ -36,9 +40,9 @@ use crate::host::control::Connections;
 use crate::host::dix::client::Client;
 use crate::host::dix::clients::{DixClient, ServerChecks};
 use crate::host::dix::error::Error;
-use crate::host::dix::per_request::ENTRIES;
 use crate::host::dix::ready::{Broken, ReadyRing};
 use crate::host::dix::symbols::{ExtensionEntry, NotifyFd, Symbols};
+use crate::host::dix::tables::ENTRIES;
 use crate::host::dix::watcher::Watcher;
 use crate::host::kernel;
 use crate::host::real_libc;
@@ -120,7 +124,7 @@ impl Dix {
     /// Wraps SYNC and makes the server poll our timer and the control socket.
     pub fn hook(&mut self, wakeup_timer: NotifyFd, control_asked: NotifyFd) -> Result<(), Error> {
         let sync = self.symbols.extension(c"SYNC").and_then(|sync| usize::try_from(sync.base).ok());
-        per_request::set_sync(self.symbols, sync.filter(|opcode| (128..ENTRIES).contains(opcode)).unwrap_or(0));
+        cell::tables().set_sync(self.symbols, sync.filter(|opcode| (128..ENTRIES).contains(opcode)).unwrap_or(0));
         self.listen();
         for (fd, called) in [(&self.wakeup_timer, wakeup_timer), (&self.control_epoll, control_asked)] {
             // SAFETY: the descriptor is ours, and `step_back` removes it before it is closed.

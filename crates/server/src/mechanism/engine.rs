@@ -12,6 +12,7 @@
 mod clients;
 mod contention;
 mod desktop;
+mod entry;
 mod exposing;
 mod grouping;
 mod loan;

@@ -97,7 +97,7 @@ fn carry_out<H: Host>(engine: &mut Engine<H>, asker: ClientId, request: Request,
             reports::admission_report(engine, admission).encode(sequence, order)
         }
         Request::ListClients => {
-            let clients = engine.ids().filter_map(|id| reports::entry(engine, id, asker)).collect();
+            let clients = engine.ids().filter_map(|id| engine.entry(id, asker)).collect();
             list(engine, clients).encode(sequence, order)
         }
         Request::ListDeparted => list(engine, engine.departed.list()).encode(sequence, order),

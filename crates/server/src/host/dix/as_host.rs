@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Implements [`Host`] through the server's own functions.
 
+use super::cell::tables;
 use super::client::{Client, device_grabs, redirector};
 use super::clients::DixClient;
 use super::cutting::Limit;
@@ -8,7 +9,7 @@ use super::error::Error;
 use super::ready::Broken;
 use super::symbols::symbols;
 use super::watcher::Watcher;
-use super::{Dix, DixSlice, KERNEL_SLICE_NS, cut, order_of, per_request};
+use super::{Dix, DixSlice, KERNEL_SLICE_NS, cut, order_of};
 use crate::host::cpu;
 use crate::host::engine_cell::Acts;
 use crate::host::kernel;
@@ -142,7 +143,7 @@ impl Host for Dix {
         Some(Work {
             client: id,
             requests: if requests > u32::MAX / 2 || !established { 0 } else { requests },
-            bytes: if self.sees_requests { per_request::bytes() } else { 0 },
+            bytes: if self.sees_requests { tables().bytes() } else { 0 },
             last_request: known.client.last_request(),
             still_ready: known.client.is_linked(),
             is_cut: cut::take_returned(known.client),
@@ -195,7 +196,7 @@ impl Acts for Dix {
             }
             Action::Observe(seen) => {
                 self.sees_requests = seen.counted || seen.timed;
-                per_request::configure(self.symbols, seen.counted, seen.timed);
+                tables().configure(self.symbols, seen.counted, seen.timed);
             }
             Action::Cut { part_ns } if self.checked.windows_known => {
                 cut::configure(self.symbols, Limit { ns: part_ns, always: self.cuts_always });
@@ -219,8 +220,8 @@ impl Acts for Dix {
 
     fn step_back(&mut self) {
         cut::stop(self.symbols);
-        per_request::configure(self.symbols, false, false);
-        per_request::set_sync(self.symbols, 0);
+        tables().configure(self.symbols, false, false);
+        tables().set_sync(self.symbols, 0);
         self.watcher.loan().ask_for_slices(0);
         self.show_priorities();
         unsafe extern "C" fn nobody(_: i32, _: i32, _: *mut std::ffi::c_void) {}
@@ -252,7 +253,7 @@ impl Dix {
             }
         }
         if self.sees_requests {
-            per_request::slice_begins(slice.requests, slice.bytes, now);
+            tables().slice_begins(slice.requests, slice.bytes, now);
         }
         self.running = Some(DixSlice { choice: slice.choice, sequence, established });
     }

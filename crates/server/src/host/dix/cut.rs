@@ -32,25 +32,22 @@ mod begin;
 mod early;
 mod run;
 
+use crate::host::dix::cell::{set_cutting, tables, with_cutting as with};
 use crate::host::dix::client::{Client, Head};
 use crate::host::dix::cutting::cost::Costs;
 use crate::host::dix::cutting::guard::word_at;
 use crate::host::dix::cutting::server::CutServer;
 use crate::host::dix::cutting::{Cutting, Limit, Majors};
-use crate::host::dix::hooks::with_engine;
 use crate::host::dix::order_of;
-use crate::host::dix::per_request::{ENTRIES, call, set_cuts, set_guard};
 use crate::host::dix::symbols::{RequestProc, Symbols, symbols};
-use crate::host::engine_cell::OnServerThread;
+use crate::host::dix::tables::{ENTRIES, call};
 use crate::host::kernel;
 use crate::mechanism::host::CutTotals;
 use crate::parts::{Kind, Parts};
 pub use early::{admit, gone};
-use early::{finish_where, windows_change};
+use early::{finish_where, leaves, windows_change};
 use run::run;
-use std::cell::RefCell;
-use xqos_abi::trace::Entry;
-use xqos_core::{ClientId, Time};
+use xqos_core::ClientId;
 
 /// A request below this part of the limit is not timed. A longer one is, so that its cost becomes known.
 const UNTIMED: u64 = 4;
@@ -82,22 +79,10 @@ impl Outcome {
     }
 }
 
-static STATE: OnServerThread<RefCell<Option<Cutting>>> = OnServerThread::new(RefCell::new(None));
-
-/// Runs `work` on the state, if there is one. `work` must not call into the server, which may call xqos: such a nested
-/// call would find no state.
-fn with<T>(work: impl FnOnce(&mut Cutting) -> T) -> Option<T> {
-    // SAFETY: this runs on the server's thread.
-    let cell: &RefCell<Option<Cutting>> = unsafe { &*STATE.get() };
-    cell.try_borrow_mut().ok()?.as_mut().map(work)
-}
-
 /// Sets when requests are cut, for this generation of the server. Does nothing if its requests cannot be cut.
 pub fn configure(symbols: &Symbols, limit: Limit) {
     if with(|_| ()).is_none() {
-        let new = Cutting::new(symbols, limit);
-        // SAFETY: as in `with`.
-        unsafe { &*STATE.get() }.replace(new);
+        set_cutting(Cutting::new(symbols, limit, leaves));
     }
     with(|state| {
         if state.limit != limit {
@@ -117,8 +102,7 @@ pub fn stop(symbols: &Symbols) {
 /// Forgets this generation of the server, all of whose clients are gone.
 pub fn forget() {
     with(|state| state.server.forget_windows());
-    // SAFETY: as in `with`.
-    unsafe { &*STATE.get() }.replace(None);
+    set_cutting(None);
 }
 
 /// Wraps the requests that may be cut or change windows, and always those of Present.
@@ -135,7 +119,7 @@ fn wrap(symbols: &Symbols) {
         }
         cuts
     });
-    set_cuts(symbols, cuts.unwrap_or([false; ENTRIES]));
+    tables().set_cuts(symbols, cuts.unwrap_or([false; ENTRIES]));
 }
 
 /// The totals; `None` if this server's requests cannot be cut.
@@ -256,19 +240,11 @@ fn note_presented(server: &CutServer, client: Client) {
     }
 }
 
-/// Records an event in the trace, if there is one.
-pub fn note(at: Time, what: Entry) {
-    with_engine(|engine| {
-        engine.scheduler.trace.note(at, what);
-        Ok(())
-    });
-}
-
 /// Guards all requests, and watches the windows, while any rest is pending.
 fn update_guard() {
     let pending = with(|state| (state.server, state.rests.iter().any(|rest| rest.result.is_none())));
     if let (Some((server, is_pending)), Ok(symbols)) = (pending, symbols()) {
-        set_guard(symbols, is_pending);
+        tables().set_guard(symbols, is_pending);
         server.watch_windows(is_pending.then_some(windows_change));
         if with(|state| state.limit.ns == 0 && state.rests.is_empty()) == Some(true) {
             wrap(symbols);

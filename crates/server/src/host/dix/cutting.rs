@@ -21,7 +21,7 @@ use crate::parts::{MAX_HEADER, Parts};
 use cost::Costs;
 use guard::{Footprint, Guard};
 use presented::Presented;
-use server::CutServer;
+use server::{CutServer, Work};
 use std::rc::Rc;
 
 /// When requests are cut.
@@ -52,6 +52,8 @@ pub struct Cutting {
     pub majors: Majors,
     pub limit: Limit,
     pub costs: Costs,
+    /// The server calls this between slices, and before it frees the requests of a client that ends.
+    pub leaves: Work,
     pub rests: Vec<Cut>,
     pub presented: Presented,
     /// A request or the end of a client has changed windows in this slice. The server may have put off work, such as
@@ -91,13 +93,14 @@ pub struct Cut {
 }
 
 impl Cutting {
-    pub fn new(symbols: &Symbols, limit: Limit) -> Option<Cutting> {
+    pub fn new(symbols: &Symbols, limit: Limit, leaves: Work) -> Option<Cutting> {
         let opcode = |name| symbols.extension(name).and_then(|entry| u8::try_from(entry.base).ok()).unwrap_or(0);
         Some(Cutting {
             server: CutServer::find(symbols)?,
             guard: Rc::new(Guard::new(symbols)),
             majors: Majors { render: opcode(c"RENDER"), present: opcode(c"Present"), composite: opcode(c"Composite") },
             limit,
+            leaves,
             costs: Costs::new(limit.ns),
             rests: Vec::new(),
             presented: Presented::default(),

@@ -4,12 +4,13 @@
 //! Each generation of the server (from start or reset to the next reset) has one [`Engine`], used on the server's
 //! thread only.
 
+use crate::host::dix::cell::{self, aside_reason, tables, with_engine};
 use crate::host::dix::client::{self, Client, ClientPtr, State};
 use crate::host::dix::cut;
 use crate::host::dix::error::Error;
 use crate::host::dix::symbols::{Callback, ExtensionEntry, Symbols, symbols, x_error};
-use crate::host::dix::{Dix, clients, order_of};
-use crate::host::engine_cell::{EngineCell, OnServerThread, step_back};
+use crate::host::dix::{Dix, clients, order_of, per_request};
+use crate::host::engine_cell::step_back;
 use crate::host::kernel::{self, now};
 use crate::host::libc::instance;
 use crate::host::{control, startup};
@@ -21,22 +22,6 @@ use std::ffi::{c_int, c_void};
 use std::os::fd::AsRawFd;
 use std::ptr::null_mut;
 use xqos_core::PolicyKind;
-
-/// The engine of this generation, and the reason why xqos stepped aside, if it did.
-static ENGINE: OnServerThread<EngineCell<Dix, Option<String>>> = OnServerThread::new(EngineCell::new(None));
-
-/// Runs `work` on the engine. A panic or error makes xqos step aside. Returns `None` if there is no engine, if it is in
-/// use, or after a fault.
-pub fn with_engine<T>(work: impl FnOnce(&mut Engine<Dix>) -> Result<T, Fault<Error>>) -> Option<T> {
-    // SAFETY: the server calls all hooks on its main thread.
-    unsafe { ENGINE.with(work) }?.map_err(|fault| step_aside(&fault)).ok()
-}
-
-/// Why xqos stepped aside, if it did.
-pub fn aside_reason() -> Option<String> {
-    // SAFETY: this runs on the server's thread, without another reference to the engine cell.
-    unsafe { (*ENGINE.get()).aside.clone() }
-}
 
 /// Called when the server sets up its extensions, at start and after each reset.
 pub unsafe extern "C" fn init_extension() {
@@ -67,11 +52,10 @@ fn start(symbols: &'static Symbols) -> Result<(), Error> {
         .as_ref()
     };
     let extension = extension.ok_or(Error::NoRoom)?;
-    let engine = Engine::new(Dix::new(symbols, extension, settings)?, settings, now());
-    // SAFETY: this runs on the server's thread, and the last engine was dropped at the end of its generation.
+    tables().set_wrappers(per_request::native, per_request::swapped);
+    cell::begin(Engine::new(Dix::new(symbols, extension, settings)?, settings, now()), step_aside);
+    // SAFETY: the functions have the types that the server expects, and `unhook` removes them.
     unsafe {
-        (*ENGINE.get()).aside = None;
-        (*ENGINE.get()).engine = Some(Box::new(engine));
         (symbols.register_handlers)(block, wakeup, null_mut());
         for (list, callback) in callbacks(symbols) {
             (symbols.add_callback)(list, callback, null_mut());
@@ -108,8 +92,7 @@ fn step_aside(fault: &Fault<Error>) {
     let Ok(symbols) = symbols() else { return };
     let reason = fault.to_string();
     unhook(symbols);
-    // SAFETY: this runs on the server's thread, and `busy` is false here and in all callers.
-    let engine = unsafe { (*ENGINE.get()).engine.take() };
+    let engine = cell::take_engine();
     let is_unknown = matches!(fault, Fault::Host(Error::UnknownServer(..) | Error::UnknownRecord));
     let is_new = engine.as_ref().is_some_and(|engine| engine.host.has_no_clients());
     if is_unknown && is_new && startup::serve_through_libc() {
@@ -118,8 +101,7 @@ fn step_aside(fault: &Fault<Error>) {
     } else {
         symbols.log(&fault::line(&reason));
     }
-    // SAFETY: as above.
-    unsafe { (*ENGINE.get()).aside = Some(reason) };
+    cell::set_aside(reason);
     if let Some(mut engine) = engine {
         // A second fault, in this code, must not reach the server either.
         step_back(&mut engine, now());
@@ -135,9 +117,7 @@ fn step_aside(fault: &Fault<Error>) {
 /// Called when a generation ends, because the server resets or exits.
 unsafe extern "C" fn close_down(_extension: *mut ExtensionEntry) {
     let Ok(symbols) = symbols() else { return };
-    // SAFETY: this runs on the server's thread, between generations, with none of our functions on the stack.
-    let engine = unsafe { (*ENGINE.get()).engine.take() };
-    if let Some(mut engine) = engine {
+    if let Some(mut engine) = cell::take_engine() {
         unhook(symbols);
         step_back(&mut engine, now());
         let _ = fault::guarded(|| drop(engine));

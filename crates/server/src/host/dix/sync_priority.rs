@@ -9,10 +9,10 @@
 //! fields always hold the clients' values.
 
 use crate::host::dix::Dix;
+use crate::host::dix::cell::with_engine;
 use crate::host::dix::client::{Client, Head};
-use crate::host::dix::hooks::with_engine;
-use crate::host::dix::per_request::call;
 use crate::host::dix::symbols::RequestProc;
+use crate::host::dix::tables::call;
 use crate::host::kernel::now;
 use crate::mechanism::engine::Engine;
 use xqos_core::{Choice, ClientId};

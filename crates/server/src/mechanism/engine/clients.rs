@@ -3,7 +3,6 @@
 
 use super::{Engine, Slot};
 use crate::mechanism::host::{Connection, Established, Host};
-use crate::mechanism::requests::reports;
 use xqos_abi::NotifyKind;
 use xqos_core::{ClientId, Fact};
 
@@ -45,7 +44,7 @@ impl<H: Host> Engine<H> {
             return;
         }
         self.notify(NotifyKind::ClientGone, id, 0);
-        if let Some(entry) = reports::entry(self, id, id) {
+        if let Some(entry) = self.entry(id, id) {
             self.departed.add(&entry);
         }
         self.roles.leave(id);

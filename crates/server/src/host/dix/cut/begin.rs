@@ -4,7 +4,7 @@
 //! A request is cut only if its parts are exactly the whole, and if nothing but requests can see or change what it
 //! touches.
 
-use super::with;
+use crate::host::dix::cell::with_cutting as with;
 use crate::host::dix::client::{Client, Head};
 use crate::host::dix::cutting::Cut;
 use crate::host::dix::cutting::guard::{Footprint, Guard};

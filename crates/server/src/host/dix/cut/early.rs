@@ -3,11 +3,11 @@
 //! that leave.
 
 use super::run::run;
-use super::{End, note, update_guard, with};
+use super::{End, update_guard};
+use crate::host::dix::cell::{note, note_request, with_cutting as with};
 use crate::host::dix::client::{Client, ClientPtr, Head};
 use crate::host::dix::cutting::{Cut, Cutting};
 use crate::host::dix::order_of;
-use crate::host::dix::per_request;
 use crate::host::kernel;
 use std::ffi::{c_int, c_void};
 use xqos_abi::trace::Entry;
@@ -50,7 +50,7 @@ fn finish(rest: Cut, by: ClientId) {
     let now = kernel::now();
     let ns = now.since(began);
     with(|state| state.finished.push((client, head.request, ns)));
-    per_request::note_request(&head, now, used_ns);
+    note_request(&head, now, used_ns);
     note(now, Entry::Finished { client: ClientId(head.index as u16), request: head.request, by, ns });
 }
 

@@ -4,13 +4,13 @@
 //! While a request is not done, its client has the sequence number before, as if the server had not begun it: an event
 //! must not tell the client that a request is done of which only a part is. The last part has the request's number.
 
-use super::early::leaves;
-use super::{End, Outcome, learn, note, update_guard, with};
+use super::{End, Outcome, learn, update_guard};
+use crate::host::dix::cell::{note, with_cutting as with};
 use crate::host::dix::client::Client;
 use crate::host::dix::cutting::server::CutServer;
 use crate::host::dix::cutting::{Cut, Limit};
-use crate::host::dix::per_request::call;
 use crate::host::dix::symbols::{Symbols, symbols, x_error};
+use crate::host::dix::tables::call;
 use crate::host::kernel;
 use crate::parts::MAX_HEADER;
 use std::ops::Range;
@@ -29,14 +29,14 @@ fn may_return(server: &CutServer, client: Client, symbols: &Symbols) -> bool {
         && is_queued(server, client)
 }
 
-/// Makes sure that the server calls [`leaves`] if this client's connection ends.
+/// Makes sure that the server calls `leaves` if this client's connection ends.
 fn is_queued(server: &CutServer, client: Client) -> bool {
-    let is_queued = with(|state| state.queued.contains(&client));
-    if is_queued == Some(false) && server.queue_work(client, leaves) {
+    let Some((is_queued, leaves)) = with(|state| (state.queued.contains(&client), state.leaves)) else { return false };
+    if !is_queued && server.queue_work(client, leaves) {
         with(|state| state.queued.push(client));
         return true;
     }
-    is_queued == Some(true)
+    is_queued
 }
 
 /// Executes the parts that are left. If `is_own_turn`, stops when another client waits.

@@ -68,7 +68,8 @@ pub struct Context {
     pub is_thin: u8,
 }
 
-type Work = unsafe extern "C" fn(ClientPtr, *mut c_void) -> c_int;
+/// Work that the server does between slices.
+pub type Work = unsafe extern "C" fn(ClientPtr, *mut c_void) -> c_int;
 
 unsafe extern "C" {
     fn xqos_use_drawable(server: *const CutServer, id: u32, used: *mut Used) -> c_int;
