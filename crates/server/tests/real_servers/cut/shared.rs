@@ -50,6 +50,23 @@ struct Trace {
 }
 
 impl Trace {
+    /// Skips what happened before the next case. Busy clients may have overwritten some of it while orders of the last
+    /// case were tried.
+    fn skip(&mut self) {
+        loop {
+            match self.reader.read() {
+                Next::Record(words) => {
+                    if let Entry::Identity { client, base, .. } = Event::decode(words).expect("a record").what {
+                        self.bases.insert(client, base);
+                    }
+                }
+                Next::Lost(_) => {}
+                Next::Nothing => return,
+                Next::Ended => panic!("the trace ended"),
+            }
+        }
+    }
+
     /// What happened in the case that has just ended.
     fn case(&mut self, known: &Known, keeper: u32) -> Vec<Seen> {
         let (mut seen, mut has_begun) = (Vec::new(), false);
@@ -240,6 +257,7 @@ impl Form {
 
     fn check(&mut self, seed: u64) -> Result<Explained, String> {
         let case = Case::new(&self.cutting.known, seed, self.size);
+        self.trace.skip();
         let is = self.cutting.run(&self.segment, &case).expect("each client is answered");
         let seen = self.trace.case(&self.cutting.known, self.cutting.keeper.base);
         for client in 0..CLIENTS {
