@@ -9,8 +9,6 @@
 mod build;
 mod compare;
 mod interrupt;
-mod parts;
-mod progress;
 mod publish;
 mod results;
 mod run;
@@ -24,7 +22,6 @@ pub use run::{Options, run};
 pub use tables::table;
 
 pub(crate) use build::Build;
-pub(crate) use parts::Parts;
 pub(crate) use results::Finding;
 #[cfg(test)]
 pub(crate) use results::{read_all, text};
@@ -34,11 +31,9 @@ pub(crate) use tables::with_figures;
 pub use crate::file::Experiment;
 
 use crate::study::Verdict;
+use crate::workbench;
 use anyhow::{Result, anyhow};
-use progress::Progress;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use xqos_cli::output;
 
 /// Trials of a full run.
@@ -47,36 +42,6 @@ pub const USUAL_TRIALS: u32 = 6;
 /// All verdicts, each with its finding.
 fn verdicts(found: &[Finding]) -> impl Iterator<Item = (&Finding, &Verdict)> {
     found.iter().flat_map(|of| of.study.verdicts.iter().map(move |verdict| (of, verdict)))
-}
-
-/// The services that the benchmark offers to an experiment.
-#[derive(Debug)]
-pub(crate) struct Bench {
-    pub quick: bool,
-    pub pairs: u32,
-    /// Path of the module.
-    pub module: PathBuf,
-    progress: Progress,
-    /// Path of the file of the experiment's parts, and the description of the run to which the parts belong.
-    parts: (PathBuf, String),
-}
-
-impl Bench {
-    /// The parts that have already been measured. Parts that the experiment adds survive an interruption.
-    pub fn parts<T: Serialize + DeserializeOwned>(&self) -> Result<Parts<T>> {
-        let (path, of) = &self.parts;
-        Parts::open(path, of)
-    }
-
-    /// Prints a progress line.
-    pub fn say(&self, what: impl AsRef<str>) {
-        self.progress.say(what.as_ref());
-    }
-
-    /// Prints a line that stays.
-    pub fn note(&self, what: impl AsRef<str>) {
-        self.progress.note(what.as_ref());
-    }
 }
 
 /// Finds experiments by name; `all` selects all of them. Experiment files are added to the catalogue.
@@ -102,7 +67,7 @@ fn choose(known: &mut Vec<Experiment>, names: &[String]) -> Result<Vec<usize>> {
 }
 
 fn print(text: &str) -> Result<()> {
-    progress::clear_line();
+    workbench::clear_line();
     output::print(text)
 }
 

@@ -24,9 +24,9 @@ mod study;
 mod texts;
 mod trace;
 
-use crate::bench::{Bench, Parts};
 use crate::program::Missing;
 use crate::study::Study;
+use crate::workbench::{Bench, Parts};
 use anyhow::{Context, Result, bail};
 use case::Case;
 use data::{AxisValues, Cell, Data, Trial};

@@ -25,6 +25,7 @@
 //! | [`program`] | programs that experiments need, with their Debian packages |
 //! | [`statistics`], [`machine`], [`disturbance`], `os_noise` | statistics, and the conditions of measurements |
 //! | [`mod@bench`] | runs experiments, stores raw data, renders them |
+//! | `workbench` | what an experiment uses while it runs: its progress line, its finished parts |
 //! | [`fleet`] | sessions of many hosts and users, simulated, as traces, captures and tables |
 //! | [`papers`] | published figures and their sources: `lab/papers` |
 //! | [`goals`] | the goals of verdicts, with dates and reasons: `lab/goals.toml` |
@@ -85,3 +86,4 @@ pub mod tiles;
 pub mod tree;
 pub mod viewer;
 mod waiting;
+mod workbench;

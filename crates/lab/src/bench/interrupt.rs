@@ -4,8 +4,7 @@
 //! Experiments wait in many places. A separate thread therefore waits for the signal; it first ends all descendants of
 //! this process, and then the process itself. Errors that this causes in the experiment are not reported.
 
-use super::progress;
-use crate::{folder, tree};
+use crate::{folder, tree, workbench};
 use anyhow::{Context, Result};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -34,7 +33,7 @@ pub(super) fn watch(out: &Path) -> Result<()> {
         IS_ENDING.store(true, Ordering::Relaxed);
         tree::end_all(GRACE);
         folder::remove_all();
-        progress::line(&format!(
+        workbench::line(&format!(
             "interrupted: finished results are in {}; to continue, run the same command again",
             out.display()
         ));

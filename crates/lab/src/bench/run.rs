@@ -5,15 +5,15 @@
 //! where it stopped. A missed goal is a finding, not an error. An experiment that could not run is an error, which is
 //! reported after all other experiments have run.
 
-use super::progress::{Pace, Plan, Progress};
 use super::results::{Data, Finding, Stored, Subject, read_all, write_findings};
-use super::{Bench, Build, Experiment, choose, interrupt, print, summary};
+use super::{Build, Experiment, choose, interrupt, print, summary};
 use crate::disturbance::Watch;
 use crate::machine::{self, Machine};
 use crate::program::Missing;
 use crate::render;
 use crate::server::{self, Kind, Setup};
 use crate::study::Table;
+use crate::workbench::{self, Bench, Pace, Plan, Progress};
 use anyhow::{Context, Error, Result, anyhow};
 use std::fs;
 use std::path::PathBuf;
@@ -133,7 +133,7 @@ impl Run<'_> {
             Err(error) => {
                 interrupt::wait_if_ending();
                 let state = state_of(&error);
-                super::progress::line(&format!("{}: {}", experiment.name, state.text()));
+                workbench::line(&format!("{}: {}", experiment.name, state.text()));
                 Ok(state)
             }
         }

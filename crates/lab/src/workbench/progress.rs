@@ -15,7 +15,7 @@ const ERASE: &str = "\r\x1b[K";
 
 /// Time that earlier experiments took, compared with their estimates.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Pace {
+pub(crate) struct Pace {
     estimated_s: f64,
     took_s: f64,
 }
@@ -34,7 +34,7 @@ impl Pace {
 
 /// The position of an experiment in the run.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Plan {
+pub(crate) struct Plan {
     /// The experiment's number, counted from 1, and the total number of experiments.
     pub place: (usize, usize),
     pub of_this_s: f64,
@@ -52,7 +52,7 @@ impl Plan {
 
 /// Prints the progress of one experiment.
 #[derive(Debug)]
-pub(super) struct Progress {
+pub(crate) struct Progress {
     name: String,
     plan: Plan,
     began: Instant,
@@ -92,13 +92,13 @@ impl Progress {
 }
 
 /// Prints a line in place of the one that is being rewritten.
-pub(super) fn line(text: &str) {
+pub(crate) fn line(text: &str) {
     clear_line();
     let _ = writeln!(stderr(), "{text}");
 }
 
 /// Must be called before anything else is written to the same terminal.
-pub(super) fn clear_line() {
+pub(crate) fn clear_line() {
     if stderr().is_terminal() {
         let _ = write!(stderr(), "{ERASE}");
     }
