@@ -6,31 +6,22 @@
 //! to standard error. The raw data of an experiment are written as soon as the experiment has finished, so an
 //! interrupted run can continue. An experiment that takes hours also stores its finished parts in `NAME.parts`.
 
-mod build;
 mod compare;
 mod interrupt;
 mod publish;
-mod results;
+mod report;
 mod run;
-mod summary;
-mod tables;
 
 pub use compare::{Comparison, compare};
 pub use publish::publish;
-pub use results::report;
+pub use report::{report, table};
 pub use run::{Options, run};
-pub use tables::table;
 
-pub(crate) use build::Build;
-pub(crate) use results::Finding;
 #[cfg(test)]
-pub(crate) use results::{read_all, text};
-pub(crate) use summary::conclusions;
-pub(crate) use tables::with_figures;
+pub(crate) use report::text;
 
 pub use crate::file::Experiment;
 
-use crate::study::Verdict;
 use crate::workbench;
 use anyhow::{Result, anyhow};
 use std::path::Path;
@@ -38,11 +29,6 @@ use xqos_cli::output;
 
 /// Trials of a full run.
 pub const USUAL_TRIALS: u32 = 6;
-
-/// All verdicts, each with its finding.
-fn verdicts(found: &[Finding]) -> impl Iterator<Item = (&Finding, &Verdict)> {
-    found.iter().flat_map(|of| of.study.verdicts.iter().map(move |verdict| (of, verdict)))
-}
 
 /// Finds experiments by name; `all` selects all of them. Experiment files are added to the catalogue.
 fn choose(known: &mut Vec<Experiment>, names: &[String]) -> Result<Vec<usize>> {

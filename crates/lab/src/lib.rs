@@ -24,7 +24,8 @@
 //! | [`process`], [`tree`] | the processes that we start and end, and the kernel's figures for any process |
 //! | [`program`] | programs that experiments need, with their Debian packages |
 //! | [`statistics`], [`machine`], [`disturbance`], `os_noise` | statistics, and the conditions of measurements |
-//! | [`mod@bench`] | runs experiments, stores raw data, renders them |
+//! | `results` | stored results, and the conclusions and tables that they give |
+//! | [`mod@bench`] | runs experiments, renders and compares results |
 //! | `workbench` | what an experiment uses while it runs: its progress line, its finished parts |
 //! | [`fleet`] | sessions of many hosts and users, simulated, as traces, captures and tables |
 //! | [`papers`] | published figures and their sources: `lab/papers` |
@@ -78,6 +79,7 @@ pub mod process;
 mod processor;
 pub mod program;
 pub mod render;
+mod results;
 pub mod server;
 pub mod statistics;
 pub mod study;

@@ -4,10 +4,10 @@
 //!
 //! Text, verdicts and tables are generated here. The browser draws the charts from data in the page.
 
-use crate::bench::{Build, Finding, conclusions};
 use crate::disturbance::Disturbance;
 use crate::pages;
 use crate::render::is_numeric;
+use crate::results::{Build, Finding, conclusions};
 use crate::study::{Chart, Study, Table, Verdict};
 use anyhow::Result;
 use std::fmt::Write;

@@ -5,8 +5,8 @@
 //! A report includes the prose of the page, so the prose is written only once. Tables come from the report itself.
 //! Links are reduced to their text, since a report is self-contained.
 
-use crate::bench::{Finding, with_figures};
 use crate::experiments;
+use crate::results::{Finding, with_figures};
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd, html};
 
 /// The items of the papers.

@@ -5,9 +5,9 @@
 //! visible; this does not prove that none exists. A value that was measured only once has no range, so the comparison
 //! draws no conclusion from it.
 
-use super::results::read_some;
-use super::{Build, Experiment, Finding};
+use super::Experiment;
 use crate::render;
+use crate::results::{Build, Finding, read_some};
 use crate::statistics::Spread;
 use crate::study::{Goal, Table, Verdict, figure};
 use anyhow::{Result, bail};

@@ -4,9 +4,9 @@
 //! The code that renders complete results also makes the published ones, so both give the same report and the same
 //! comparison.
 
-use super::results::{Stored, read_some, write};
 use super::{Experiment, print};
 use crate::page;
+use crate::results::{Stored, read_some, write};
 use anyhow::{Context, Result};
 use std::fs;
 use std::path::Path;
@@ -27,10 +27,10 @@ pub fn publish(known: &[Experiment], folder: &Path, out: &Path) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::results::{Data, read_all};
     use super::*;
     use crate::folder::Folder;
     use crate::machine::Machine;
+    use crate::results::{Data, read_all};
     use serde_json::json;
 
     /// A stored result with raw data, of an experiment that needs only one value per trial.

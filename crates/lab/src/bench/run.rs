@@ -5,12 +5,13 @@
 //! where it stopped. A missed goal is a finding, not an error. An experiment that could not run is an error, which is
 //! reported after all other experiments have run.
 
-use super::results::{Data, Finding, Stored, Subject, read_all, write_findings};
-use super::{Build, Experiment, choose, interrupt, print, summary};
+use super::report::{of_one, write_findings};
+use super::{Experiment, choose, interrupt, print};
 use crate::disturbance::Watch;
 use crate::machine::{self, Machine};
 use crate::program::Missing;
 use crate::render;
+use crate::results::{Build, Data, Finding, Stored, Subject, goals, read_all};
 use crate::server::{self, Kind, Setup};
 use crate::study::Table;
 use crate::workbench::{self, Bench, Pace, Plan, Progress};
@@ -59,7 +60,7 @@ fn run_chosen(options: &Options, known: &[Experiment], chosen: &[&Experiment], m
     let found = read_all(known, &options.out)?;
     write_findings(&options.out, &found)?;
     if chosen.len() > 1 {
-        print(&format!("{}\n{}\n", summary::text(&found), render::table(&table(&outcomes))))?;
+        print(&format!("{}\n{}\n", goals(&found), render::table(&table(&outcomes))))?;
     }
     print(&format!("{}\n", options.out.join("index.html").display()))?;
     verdict(&outcomes)
@@ -182,7 +183,7 @@ impl State {
 
 /// The text of one result, without the mark of another build.
 fn text(finding: &Finding) -> String {
-    finding.text(Build::of(std::slice::from_ref(finding))) + "\n"
+    of_one(finding, Build::of(std::slice::from_ref(finding))) + "\n"
 }
 
 fn state_of(error: &Error) -> State {

@@ -43,7 +43,7 @@ fn each_goal_and_each_change_has_a_date_and_a_reason() {
 fn published_goals_match_the_ledger() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/report/data");
     let mut seen = 0;
-    for finding in crate::bench::read_all(&crate::experiments::all(), &folder).unwrap() {
+    for finding in crate::results::read_all(&crate::experiments::all(), &folder).unwrap() {
         for verdict in finding.study.verdicts.iter().filter(|verdict| verdict.goal != Goal::Reported) {
             let goals = &LEDGER[finding.experiment.split('_').next().unwrap_or_default()];
             // A published verdict keeps the goal that applied when it was measured.

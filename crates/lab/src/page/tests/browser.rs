@@ -4,7 +4,7 @@
 #[path = "../../../../../web/chromium.rs"]
 mod chromium;
 
-use crate::bench::Finding;
+use crate::results::Finding;
 use crate::machine::Machine;
 use crate::page::html;
 use crate::study::{Chart, Group, Lane, Lanes, Line, Lines, Panel, Range, Ranges, Scatter, Study};

@@ -1,13 +1,20 @@
 // SPDX-License-Identifier: MIT
-//! Stored results, and their renderings as text, as a page, and as verdicts in JSON.
+//! Stored results: their files, the build that they describe, and the conclusions and tables that they give.
 //!
 //! A stored result contains the raw data. A published result contains only the study made of them.
 
-use super::{Build, Experiment, print, summary};
+mod build;
+mod summary;
+mod tables;
+
+pub(crate) use build::Build;
+pub(crate) use summary::{conclusions, goals};
+pub(crate) use tables::{filled, headlines, BEGIN, FIGURE, with_figures};
+
 use crate::disturbance::Disturbance;
+use crate::file::Experiment;
 use crate::machine::Machine;
-use crate::study::{Chart, Study};
-use crate::{page, render};
+use crate::study::{Chart, Study, Verdict};
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -16,32 +23,16 @@ use std::io::{ErrorKind, Write};
 use std::path::Path;
 use xqos_cli::output::NewFile;
 
-/// Renders the results of a folder again: as its own report, or as one page at `page`.
-pub fn report(known: &[Experiment], folder: &Path, page: Option<&Path>) -> Result<()> {
-    let found = read_some(known, folder)?;
-    let written = match page {
-        Some(path) => {
-            write(path, &page::html(&found)?)?;
-            path.to_owned()
-        }
-        None => {
-            write_findings(folder, &found)?;
-            folder.join("index.html")
-        }
-    };
-    print(&format!("{}\n{}\n", text(&found), written.display()))
-}
-
 /// The measured server and module. Results of another server or module do not belong to this run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Subject {
+pub(crate) struct Subject {
     pub server: String,
     pub module: String,
 }
 
 /// The stored result of one experiment.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Stored {
+pub(crate) struct Stored {
     pub experiment: String,
     pub quick: bool,
     pub pairs: u32,
@@ -55,7 +46,7 @@ pub(super) struct Stored {
 /// Content of a stored result.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Data {
+pub(crate) enum Data {
     /// Raw data, which are evaluated each time they are read.
     Raw(Value),
     /// The study, as evaluated when it was published.
@@ -125,11 +116,11 @@ impl Finding {
     pub fn noise(&self) -> Option<String> {
         self.disturbance?.noise().map(|causes| format!("Noisy: during this measurement, {causes}."))
     }
+}
 
-    pub fn text(&self, build: Build) -> String {
-        let doubts = build.caution(self).into_iter().chain(self.noise());
-        doubts.fold(render::study(&self.study), |text, doubt| format!("{text}\n{doubt}\n"))
-    }
+/// All verdicts, each with its finding.
+fn verdicts(found: &[Finding]) -> impl Iterator<Item = (&Finding, &Verdict)> {
+    found.iter().flat_map(|of| of.study.verdicts.iter().map(move |verdict| (of, verdict)))
 }
 
 /// Reads all results in the order of the report, followed by those of users' own files.
@@ -163,7 +154,7 @@ fn others(known: &[Experiment], folder: &Path) -> Vec<String> {
 }
 
 /// Like [`read_all`], but fails if there are no results.
-pub(super) fn read_some(known: &[Experiment], folder: &Path) -> Result<Vec<Finding>> {
+pub(crate) fn read_some(known: &[Experiment], folder: &Path) -> Result<Vec<Finding>> {
     let found = read_all(known, folder)?;
     if found.is_empty() {
         bail!("{} has no results: measure first, with `xqos bench run all --out {0}`", folder.display());
@@ -171,29 +162,8 @@ pub(super) fn read_some(known: &[Experiment], folder: &Path) -> Result<Vec<Findi
     Ok(found)
 }
 
-pub(super) fn write_findings(folder: &Path, found: &[Finding]) -> Result<()> {
-    // Leave out charts, which repeat the raw data in the same folder.
-    let mut brief = found.to_vec();
-    brief.iter_mut().for_each(|finding| finding.study.charts.clear());
-    write(&folder.join("results.json"), &serde_json::to_string_pretty(&brief)?)?;
-    write(&folder.join("index.html"), &page::html(found)?)
-}
-
-/// The text of one experiment starts with its result; the text of several starts with the conclusions.
-pub(crate) fn text(found: &[Finding]) -> String {
-    let build = Build::of(found);
-    let conclusions = summary::conclusions(found).join("\n");
-    let studies: Vec<String> = found.iter().map(|finding| finding.text(build)).collect();
-    let machine = build.first(found).map(|finding| render::machine(&finding.machine)).unwrap_or_default();
-    let (studies, goals) = (studies.join("\n\n"), summary::text(found));
-    match found {
-        [_] => format!("{studies}\n{conclusions}\n\n{machine}"),
-        _ => format!("{conclusions}\n\n{studies}\n{goals}\n{machine}"),
-    }
-}
-
 /// Replaces the file atomically: even after an interruption, a reader finds either the old or the new text.
-pub(super) fn write(path: &Path, text: &str) -> Result<()> {
+pub(crate) fn write(path: &Path, text: &str) -> Result<()> {
     let written = NewFile::create(path, 0o666).and_then(|new| {
         let mut file = new.file()?;
         file.write_all(text.as_bytes())?;
@@ -206,12 +176,6 @@ pub(super) fn write(path: &Path, text: &str) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_folder_without_results_is_an_error_with_a_next_step() {
-        let error = report(&crate::experiments::all(), Path::new("/nowhere"), None).unwrap_err().to_string();
-        assert!(error.contains("bench run"), "{error}");
-    }
 
     #[test]
     fn a_failed_write_leaves_the_old_file() {

@@ -10,22 +10,18 @@
 //!
 //! A test compares all documents with the data, so no figure is copied manually.
 
-use super::results::{Finding, read_some, write};
-use super::verdicts;
-use super::{Build, Experiment, print};
+use super::{Build, Finding, verdicts};
 use crate::papers;
 use crate::study::{Table, Verdict};
 use anyhow::{Context, Result, anyhow, bail};
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-const BEGIN: &str = "<!-- xqos bench table: ";
+pub(crate) const BEGIN: &str = "<!-- xqos bench table: ";
 const BEGIN_ENDS: &str = " -->\n";
 const END: &str = "<!-- end of table -->\n";
-const FIGURE: [&str; 3] = ["<!-- figure: ", " -->", "<!-- end -->"];
+pub(crate) const FIGURE: [&str; 3] = ["<!-- figure: ", " -->", "<!-- end -->"];
 
 /// Content of a table.
 #[derive(Debug, PartialEq)]
@@ -54,28 +50,8 @@ static HEADLINES: LazyLock<Vec<(String, String)>> = LazyLock::new(|| {
     read.expect("lab/headlines.toml is sound").headline
 });
 
-/// Prints the headlines of the results in `folder`, or regenerates the tables and figures in these files. Files without
-/// them are left unchanged.
-pub fn table(known: &[Experiment], folder: &Path, into: &[PathBuf]) -> Result<()> {
-    let found = read_some(known, folder)?;
-    if into.is_empty() {
-        return print(&Shows::Headlines.markdown(&found)?);
-    }
-    let mut made = Vec::new();
-    for path in into {
-        let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-        let text = filled(&text, &found).with_context(|| format!("cannot use {}", path.display()))?;
-        made.extend(text.map(|text| (path, text)));
-    }
-    if made.is_empty() {
-        bail!("there is nothing to generate: none of the files has a comment {BEGIN}... --> or {}... -->", FIGURE[0]);
-    }
-    // Write nothing unless all files can be generated.
-    made.iter().try_for_each(|(path, text)| write(path, text))
-}
-
 /// The text with regenerated tables and figures; `None` if it contains none.
-fn filled(text: &str, found: &[Finding]) -> Result<Option<String>> {
+pub(crate) fn filled(text: &str, found: &[Finding]) -> Result<Option<String>> {
     let with_tables = replaced(text, [BEGIN, BEGIN_ENDS, END], |what| Shows::of(what)?.markdown(found))?;
     let with_figures = replaced(with_tables.as_deref().unwrap_or(text), FIGURE, |what| figure(what, found))?;
     Ok(with_figures.or(with_tables))
@@ -151,7 +127,7 @@ impl Shows<'_> {
         let labelled =
             |(of, verdict): (&Finding, &Verdict)| row(&format!("{}: {}", build.label(of), verdict.what), verdict);
         Ok(match self {
-            Shows::Headlines => rows(headlines(found)?),
+            Shows::Headlines => headlines(found)?,
             Shows::Goals => rows(verdicts(found).filter(|(_, one)| one.is_met().is_some()).map(labelled)),
             Shows::Missed => rows(verdicts(found).filter(|(_, one)| one.is_met() == Some(false)).map(labelled)),
             Shows::Builds => builds(found),
@@ -189,7 +165,8 @@ fn table_of<'a>(found: &'a [Finding], name: &str, key: &str) -> Result<&'a Table
     table.with_context(|| format!("the results of {name} have no table with the key {key}"))
 }
 
-fn headlines(found: &[Finding]) -> Result<Vec<Vec<String>>> {
+/// The verdicts that `lab/headlines.toml` lists.
+pub(crate) fn headlines(found: &[Finding]) -> Result<String> {
     let build = Build::of(found);
     let line = |(what, key): &(String, String)| {
         let found = verdicts(found).find(|(_, verdict)| verdict.key == *key);
@@ -197,7 +174,7 @@ fn headlines(found: &[Finding]) -> Result<Vec<Vec<String>>> {
         let mark = build.mark(of).map_or(String::new(), |mark| format!(" ({mark})"));
         Ok(row(&format!("{what}{mark}"), one))
     };
-    HEADLINES.iter().map(line).collect()
+    Ok(rows(HEADLINES.iter().map(line).collect::<Result<Vec<_>>>()?))
 }
 
 fn row(what: &str, verdict: &Verdict) -> Vec<String> {
@@ -224,10 +201,13 @@ fn lines(head: &[String], rows: &[Vec<String>]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::read_some;
     use super::*;
     use crate::disturbance::Disturbance;
     use crate::machine::Machine;
     use crate::study::{Goal, Study};
+    use std::fs;
+    use std::path::{Path, PathBuf};
 
     /// All Markdown files of the project with generated tables or figures.
     fn documents(folder: &Path, into: &mut Vec<PathBuf>) {

@@ -43,8 +43,8 @@ pub(crate) fn conclusions(found: &[Finding]) -> Vec<String> {
     lines
 }
 
-/// All goals in one table.
-pub(super) fn text(found: &[Finding]) -> String {
+/// All goals in one table, as text.
+pub(crate) fn goals(found: &[Finding]) -> String {
     let build = Build::of(found);
     let labelled = |(of, verdict): (&Finding, &Verdict)| {
         let what = format!("{}: {}", build.label(of), verdict.what);
