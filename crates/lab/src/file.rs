@@ -2,7 +2,7 @@
 //! Experiments defined by files: what is measured, on which servers, with which loads, and how it is evaluated.
 //!
 //! A file is checked ([`check`]), and its axes are combined into cases ([`case`]). Each case is measured once per turn
-//! ([`stage`], [`loads`], [`measure`]). Expressions over these trials ([`data`], [`expression`]) give the tables,
+//! ([`stage`], [`loads`], [`measuring`]). Expressions over these trials ([`data`], [`expression`]) give the tables,
 //! verdicts and charts ([`study`], [`chart`]). docs/experiments/format.md describes the format.
 
 mod around_load;
@@ -16,6 +16,7 @@ mod expression;
 mod format;
 mod loads;
 mod measure;
+mod measuring;
 mod onscreen;
 mod simulation;
 mod stage;
@@ -110,7 +111,7 @@ impl Experiment {
             let what = format!("the axis '{}' has no values: write at least one", empty.name);
             return Err(Mistake::at(&format!("{} = []", empty.name), what));
         }
-        let cells = case::cells(&axes.iter().collect::<Vec<_>>());
+        let cells = data::cells(&axes.iter().collect::<Vec<_>>());
         let cells = cells.iter().filter(|cell| !case::is_left_out(&definition, cell));
         let cases = cells.map(|cell| case::case(&definition, &axes, cell)).collect::<Result<Vec<_>, _>>()?;
         check::check(&definition, &axes, &cases)?;
@@ -152,7 +153,7 @@ impl Experiment {
         let outside: Vec<&AxisValues> =
             self.axes.iter().filter(|axis| self.definition.order.outside.contains(&axis.name)).collect();
         let new_after = self.definition.order.new_servers.as_deref().and_then(check::turns);
-        for outer in case::cells(&outside) {
+        for outer in data::cells(&outside) {
             stage.clear(true);
             for turn in 0..turns {
                 if new_after.is_some_and(|turns| turn % turns == 0) {
@@ -242,7 +243,7 @@ impl Experiment {
         let of = |verdict: &format::Verdict| {
             let each: Vec<&AxisValues> = self.axes.iter().filter(|axis| verdict.each.contains(&axis.name)).collect();
             let key = |cell: &Cell| study::goal_key(&self.name, verdict, cell);
-            case::cells(&each).iter().map(key).filter(|key| crate::goals::find(key).is_some()).collect::<Vec<_>>()
+            data::cells(&each).iter().map(key).filter(|key| crate::goals::find(key).is_some()).collect::<Vec<_>>()
         };
         self.definition.verdict.iter().flat_map(of).collect()
     }

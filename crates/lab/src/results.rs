@@ -9,7 +9,7 @@ mod tables;
 
 pub(crate) use build::Build;
 pub(crate) use summary::{conclusions, goals};
-pub(crate) use tables::{filled, headlines, BEGIN, FIGURE, with_figures};
+pub(crate) use tables::{BEGIN, FIGURE, filled, headlines, with_figures};
 
 use crate::disturbance::Disturbance;
 use crate::file::Experiment;

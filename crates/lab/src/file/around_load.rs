@@ -2,14 +2,13 @@
 //! Clients that measure before, during and after a load: a film played by mpv, and ocbench's wheel.
 //!
 //! Each trial includes time without the load, so the compared samples are measured within seconds of each other. The
-//! suffix of a sample names its part of the trial: `_before` the load, `_idle` (before or after it), `_beside` (from
-//! the start of its first client until its end is requested), or `_busy` (the same, once its clients are busy).
+//! suffix of a sample names its part of the trial ([`PARTS`]).
 
 use super::bursts::Recorder;
 use super::case::Case;
 use super::data::{Figures, named};
 use super::loads::{Calibrated, Running};
-use super::measure::Measure;
+use super::measure::{Measure, PARTS};
 use crate::boost;
 use crate::mpv::{Drawn, Playing};
 use crate::periodic::{Periodic, STREAM, Stretch};
@@ -24,8 +23,6 @@ use xqos_abi::ClientEntry;
 use xqos_client::Control;
 use xqos_sys::monotonic_ns;
 
-/// Suffixes of the parts into which samples are split.
-pub(super) const PARTS: [&str; 4] = ["before", "idle", "beside", "busy"];
 /// The first frames do not count, because mpv creates and shows its window meanwhile.
 const FIRST: usize = 10;
 /// Enough records for several seconds, because the trace is not read in between.

@@ -2,10 +2,10 @@
 //! The cases of an experiment: the product of its axes, with the setting of each case.
 
 use super::Mistake;
-use super::data::{AxisValues, Cell};
+use super::data::{AxisValues, Cell, filled};
 use super::format::{Definition, LoadText, ServerText, Setting};
 use super::measure::Measure;
-use super::texts::{flood, groups, level, managers, nice, one_of, policy, processor, reservation, time, whole};
+use super::texts::{groups, level, managers, nice, one_of, policy, processor, reservation, time, whole};
 use crate::actor::Long;
 use crate::composited::Managers;
 use crate::desk::Program;
@@ -152,35 +152,15 @@ impl Case {
     }
 }
 
-/// All cells of these axes; the last axis changes fastest.
-pub(super) fn cells(axes: &[&AxisValues]) -> Vec<Cell> {
-    axes.iter().fold(vec![Cell::new()], |cells, axis| {
-        let with = |cell: &Cell, value: &str| {
-            let mut cell = cell.clone();
-            cell.insert(axis.name.clone(), value.to_owned());
-            cell
-        };
-        cells.iter().flat_map(|cell| axis.values.iter().map(|(value, _)| with(cell, value))).collect()
-    })
-}
-
-/// Replaces each `{AXIS}` in the text with the result of `show` for this axis and its value.
-pub(super) fn filled(text: &str, cell: &Cell, show: impl Fn(&str, &str) -> String) -> String {
-    cell.iter().fold(text.to_owned(), |text, (axis, value)| text.replace(&format!("{{{axis}}}"), &show(axis, value)))
-}
-
 /// The combined setting of a cell.
 pub(super) fn setting(definition: &Definition, axes: &[AxisValues], cell: &Cell) -> Setting {
-    let of_axis = |axis: &AxisValues| {
-        let value = cell.get(&axis.name)?;
-        axis.values.iter().find(|(name, _)| name == value).map(|(_, setting)| setting.clone())
-    };
+    let of_axis = |axis: &AxisValues| axis.setting(cell.get(&axis.name)?).cloned();
     axes.iter().filter_map(of_axis).fold(definition.setting.clone(), |all, more| all.with(&more))
 }
 
 pub(super) fn case(definition: &Definition, axes: &[AxisValues], cell: &Cell) -> Result<Case, Mistake> {
     let setting = setting(definition, axes, cell);
-    let fill = |text: &str| filled(text, cell, |_, value| value.to_owned());
+    let fill = |text: &str| filled(text, cell);
     let server = setting.server.clone().unwrap_or_else(|| "xqos".to_owned());
     let loads = setting.load.iter().flat_map(|loads| &loads.0);
     let given = setting.reserve.clone().filter(|reserve| reserve != "auto");
@@ -344,6 +324,13 @@ fn load_of(text: &LoadText, clients: Option<usize>, fill: &impl Fn(&str) -> Stri
         group: text.group.as_ref().map(group).transpose()?,
         kind,
     })
+}
+
+fn flood(text: &str) -> Result<Kind, String> {
+    let (length, is_plaid) = text.strip_prefix("plaid ").map_or((text, false), |length| (length, true));
+    let long = |known| time(length).map(|length| Kind::Long(length, is_plaid)).map_err(|what| (known, what));
+    let known = one_of(&Drawing::ALL, text).map(Kind::Flood);
+    known.or_else(long).map_err(|(known, what)| format!("{known}, a length, or 'plaid' and a length: {what}"))
 }
 
 impl LoadOf {

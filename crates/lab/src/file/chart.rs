@@ -2,8 +2,8 @@
 //! The charts that a file defines.
 
 use super::data::{Cell, Data, number};
+use super::expression::Expression;
 use super::format::Chart as ChartText;
-use super::study::{measured, parsed, spread, titled};
 use crate::statistics::{Spread, Summary};
 use crate::study::{Chart, Group, Lane, Lanes, Line, Lines, Panel, Range, Ranges, Scatter};
 
@@ -14,12 +14,12 @@ const CHARTED: usize = 100;
 
 /// The charts for which there are measurements.
 pub(super) fn charts(text: &ChartText, data: &Data) -> Vec<Chart> {
-    let each = measured(data, &text.each, &text.only, &Cell::new());
+    let each = data.measured(&text.each, &text.only, &Cell::new());
     each.iter().filter_map(|within| chart(text, data, within)).collect()
 }
 
 fn chart(text: &ChartText, data: &Data, within: &Cell) -> Option<Chart> {
-    let title = titled(&text.title, within, data);
+    let title = data.titled(&text.title, within);
     let (x_label, y_label) = (text.x_label.clone(), text.y_label.clone());
     match text.kind.as_str() {
         "ranges" => {
@@ -27,7 +27,7 @@ fn chart(text: &ChartText, data: &Data, within: &Cell) -> Option<Chart> {
                 name: title_of(&text.groups, &within, data),
                 ranges: ranges(text, data, &within),
             };
-            let groups = measured(data, &text.groups, &text.only, within).into_iter().map(group);
+            let groups = data.measured(&text.groups, &text.only, within).into_iter().map(group);
             let groups: Vec<Group> = groups.filter(|group| !group.ranges.is_empty()).collect();
             (!groups.is_empty()).then_some(Chart::Ranges(Ranges { title, x_label, groups }))
         }
@@ -82,14 +82,14 @@ fn lanes(text: &ChartText, data: &Data, within: &Cell, title: String) -> Option<
 
 /// Each value of the chart's axis `of`, with the cell of that value.
 fn cases(text: &ChartText, data: &Data, within: &Cell) -> Vec<(String, Cell)> {
-    let of = measured(data, std::slice::from_ref(&text.of), &text.only, within);
+    let of = data.measured(std::slice::from_ref(&text.of), &text.only, within);
     of.into_iter().filter_map(|cell| Some((cell.get(&text.of)?.clone(), cell))).collect()
 }
 
 /// The titles of the cell's values of these axes.
 fn title_of(axes: &[String], cell: &Cell, data: &Data) -> String {
     let braced: Vec<String> = axes.iter().map(|axis| format!("{{{axis}}}")).collect();
-    titled(&braced.join(", "), cell, data)
+    data.titled(&braced.join(", "), cell)
 }
 
 /// For each case, the medians over the turns.
@@ -117,13 +117,13 @@ fn ranges(text: &ChartText, data: &Data, within: &Cell) -> Vec<Range> {
 fn points(text: &ChartText, data: &Data, cell: &Cell) -> Vec<[f64; 2]> {
     let axis = text.x.as_ref().and_then(|name| data.axis(name));
     if let Some(axis) = axis {
-        let y = parsed(&text.y);
+        let y = Expression::checked(&text.y);
         let point = |cell: Cell| {
             let x = number(cell.get(&axis.name)?)?;
-            let y = spread(&y, &data.at(&cell));
+            let y = y.spread(&data.at(&cell));
             (y.count > 0).then_some([x, y.median])
         };
-        let cells = measured(data, std::slice::from_ref(&axis.name), &text.only, cell);
+        let cells = data.measured(std::slice::from_ref(&axis.name), &text.only, cell);
         return cells.into_iter().filter_map(point).collect();
     }
     let whole = text.kind == "scatter";

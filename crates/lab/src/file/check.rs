@@ -2,9 +2,9 @@
 //! Checks a file before anything is measured. Each mistake is reported with what to write instead.
 
 use super::Mistake;
-use super::case::{Case, cells, filled};
+use super::case::Case;
 use super::chart::KINDS;
-use super::data::{AxisValues, Cell};
+use super::data::{AxisValues, Cell, cells, filled};
 use super::expression::Expression;
 use super::format::{Column, Definition};
 use super::measure::Measure;
@@ -113,7 +113,7 @@ impl Check<'_> {
 
     fn value_of(&self, axis: &str, value: &str, at: &str) -> Result<(), Mistake> {
         let found = self.known_axis(axis, at)?;
-        if found.has(value) {
+        if found.setting(value).is_some() {
             return Ok(());
         }
         let values: Vec<&str> = found.values.iter().map(|(name, _)| name.as_str()).collect();
@@ -160,7 +160,7 @@ impl Check<'_> {
     fn expression(&self, text: &str, bound: &[String], write: &str) -> Result<(), Mistake> {
         // Replace names in braces with the first value of each axis, which is enough to check the rest.
         let cell: Cell = cells(&self.axes.iter().collect::<Vec<_>>()).into_iter().next().unwrap_or_default();
-        let full = filled(text, &cell, |_, value| value.to_owned());
+        let full = filled(text, &cell);
         let expression = Expression::parse(&full).map_err(|what| Mistake::at(text, what))?;
         expression.leaves().into_iter().try_for_each(|(leaf, places)| self.leaf(leaf, &places, bound, text, write))
     }

@@ -59,15 +59,36 @@ pub(super) fn axes(definition: &Definition) -> Vec<AxisValues> {
     definition.axis.iter().map(of).collect()
 }
 
+/// All cells of these axes; the last axis changes fastest.
+pub(super) fn cells(axes: &[&AxisValues]) -> Vec<Cell> {
+    axes.iter().fold(vec![Cell::new()], |cells, axis| {
+        let with = |cell: &Cell, value: &str| {
+            let mut cell = cell.clone();
+            cell.insert(axis.name.clone(), value.to_owned());
+            cell
+        };
+        cells.iter().flat_map(|cell| axis.values.iter().map(|(value, _)| with(cell, value))).collect()
+    })
+}
+
+/// Replaces each `{AXIS}` in the text with the name of this axis's value.
+pub(super) fn filled(text: &str, cell: &Cell) -> String {
+    replaced(text, cell, |_, value| value)
+}
+
+fn replaced<'a>(text: &str, cell: &'a Cell, show: impl Fn(&str, &'a str) -> &'a str) -> String {
+    cell.iter().fold(text.to_owned(), |text, (axis, value)| text.replace(&format!("{{{axis}}}"), show(axis, value)))
+}
+
 impl AxisValues {
     /// The value's title, or its name if it has none.
     pub fn title<'a>(&'a self, value: &'a str) -> &'a str {
-        let found = self.values.iter().find(|(name, _)| name == value);
-        found.and_then(|(_, setting)| setting.title.as_deref()).unwrap_or(value)
+        self.setting(value).and_then(|setting| setting.title.as_deref()).unwrap_or(value)
     }
 
-    pub fn has(&self, value: &str) -> bool {
-        self.values.iter().any(|(name, _)| name == value)
+    /// `None` if the axis has no such value.
+    pub fn setting(&self, value: &str) -> Option<&Setting> {
+        self.values.iter().find(|(name, _)| name == value).map(|(_, setting)| setting)
     }
 }
 
@@ -109,8 +130,26 @@ impl Data {
         self.axes.iter().find(|axis| axis.name == name)
     }
 
+    /// The cells of these axes that match `only` and have measurements.
+    pub fn measured(&self, axes: &[String], only: &BTreeMap<String, Vec<String>>, within: &Cell) -> Vec<Cell> {
+        let axes: Vec<&AxisValues> = axes.iter().filter_map(|name| self.axis(name)).collect();
+        let is_shown = |cell: &Cell| {
+            axes.iter().all(|axis| match (only.get(&axis.name), cell.get(&axis.name)) {
+                (Some(values), Some(value)) => values.contains(value),
+                (_, value) => value.and_then(|value| axis.setting(value)).is_none_or(|it| it.hidden != Some(true)),
+            })
+        };
+        let with = |cell: Cell| within.clone().into_iter().chain(cell).collect::<Cell>();
+        cells(&axes).into_iter().filter(is_shown).map(with).filter(|cell| self.has(cell)).collect()
+    }
+
+    /// Replaces `{AXIS}` with titles.
+    pub fn titled(&self, text: &str, cell: &Cell) -> String {
+        replaced(text, cell, |axis, value| self.axis(axis).map_or(value, |axis| axis.title(value)))
+    }
+
     /// True if a trial matches all axes of the cell.
-    pub fn has(&self, cell: &Cell) -> bool {
+    fn has(&self, cell: &Cell) -> bool {
         self.trials.keys().any(|(case, _)| cell.iter().all(|(axis, value)| case.get(axis) == Some(value)))
     }
 }
@@ -143,11 +182,8 @@ impl<'a> At<'a> {
     /// The published figure to which an axis value or the file gives this name: `PAPER.FIGURE`, or `PAPER.FIGURE(AXIS,
     /// AXIS)` for a table cell, whose row and column are the positions of the two axes' values.
     pub fn published(&self, name: &str) -> Option<f64> {
-        let of_axis = |axis: &AxisValues| {
-            let value = self.cell.get(&axis.name)?;
-            let (_, setting) = axis.values.iter().find(|(one, _)| one == value)?;
-            setting.published.as_ref()?.get(name).cloned()
-        };
+        let of_axis =
+            |axis: &AxisValues| axis.setting(self.cell.get(&axis.name)?)?.published.as_ref()?.get(name).cloned();
         let key = self.data.axes.iter().find_map(of_axis).or_else(|| self.data.published.get(name).cloned())?;
         let Some((figure, axes)) = key.strip_suffix(')').and_then(|key| key.split_once('(')) else {
             return papers::value(&key);

@@ -6,7 +6,7 @@
 //! has no value if it needs a measurement that is missing.
 
 use super::data::At;
-use crate::statistics::{deviation, jain_index, mean, quantile};
+use crate::statistics::{Spread, deviation, jain_index, mean, quantile};
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Expression {
@@ -58,6 +58,16 @@ impl Expression {
             "" => Ok(expression),
             rest => Err(format!("'{rest}' is not expected here: write an operator (+ - * /) before it, or remove it")),
         }
+    }
+
+    /// An expression that the check has accepted.
+    pub fn checked(text: &str) -> Expression {
+        Expression::parse(text).unwrap_or(Expression::Number(f64::NAN))
+    }
+
+    /// One value for each turn in which the expression has one.
+    pub fn spread(&self, at: &At) -> Spread {
+        Spread::of(at.turns().filter_map(|at| self.value(&at)).filter(|value| value.is_finite()))
     }
 
     /// `None` if a measurement is missing.

@@ -6,6 +6,7 @@ use super::data::{Trial, named};
 use super::format::Definition;
 use super::loads::{Calibrated, Running};
 use super::measure::Measure;
+use super::measuring::measure;
 use super::started::Started;
 use super::trace::Traced;
 use crate::boost;
@@ -190,7 +191,7 @@ impl<'a> Stage<'a> {
         let watch = Watch::begin();
         let control = control.filter(|_| !case.unasked);
         let before = Count::before(server, control, loads.all())?;
-        let found = case.measure.measure(case, (server, screen.as_mut()), &mut self.calibrated, quick)?;
+        let found = measure(case, (server, screen.as_mut()), &mut self.calibrated, quick)?;
         let after = Count::after(server, control, loads.all())?;
         let steal = watch.and_then(Watch::end).map_or(0.0, |disturbance| disturbance.steal);
         drop((processor, loan));

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: MIT
 //! Evaluates the trials as the file defines: tables, verdicts and the answer in a sentence.
 
-use super::case::{cells, filled};
 use super::chart;
-use super::data::{At, AxisValues, Cell, Data};
+use super::data::{At, Cell, Data, filled};
 use super::expression::Expression;
 use super::format::{Answer, Column, Definition, Table as TableText, Verdict as VerdictText};
 use crate::goals;
 use crate::statistics::{Spread, geometric_mean};
 use crate::study::{Goal, Study, Table, Verdict, duration, figure, percent, spread_figure};
-use std::collections::BTreeMap;
 
 /// `name` is the experiment's name, under which lab/goals.toml lists its goals.
 pub(super) fn study(name: &str, definition: &Definition, data: &Data) -> Study {
@@ -23,59 +21,24 @@ pub(super) fn study(name: &str, definition: &Definition, data: &Data) -> Study {
     }
 }
 
-/// An expression that the check has accepted.
-pub(super) fn parsed(text: &str) -> Expression {
-    Expression::parse(text).unwrap_or(Expression::Number(f64::NAN))
-}
-
-/// The cells of these axes that match `only` and have measurements.
-pub(super) fn measured(data: &Data, axes: &[String], only: &BTreeMap<String, Vec<String>>, within: &Cell) -> Vec<Cell> {
-    let axes: Vec<&AxisValues> = axes.iter().filter_map(|name| data.axis(name)).collect();
-    let is_left =
-        |cell: &Cell| cell.iter().all(|(axis, value)| only.get(axis).is_none_or(|values| values.contains(value)));
-    let is_shown = |cell: &Cell| {
-        axes.iter().all(|axis| {
-            let hidden = axis.values.iter().find(|(name, _)| Some(name) == cell.get(&axis.name));
-            hidden.is_none_or(|(_, setting)| setting.hidden != Some(true)) || only.contains_key(&axis.name)
-        })
-    };
-    let with = |cell: Cell| within.clone().into_iter().chain(cell).collect::<Cell>();
-    cells(&axes)
-        .into_iter()
-        .filter(|cell| is_left(cell) && is_shown(cell))
-        .map(with)
-        .filter(|cell| data.has(cell))
-        .collect()
-}
-
-/// Replaces `{AXIS}` with titles.
-pub(super) fn titled(text: &str, cell: &Cell, data: &Data) -> String {
-    filled(text, cell, |axis, value| data.axis(axis).map_or(value, |axis| axis.title(value)).to_owned())
-}
-
-/// One value for each turn in which the expression has one.
-pub(super) fn spread(expression: &Expression, at: &At) -> Spread {
-    Spread::of(at.turns().filter_map(|at| expression.value(&at)).filter(|value| value.is_finite()))
-}
-
 fn tables(text: &TableText, data: &Data) -> Vec<Table> {
     let pooled = text.pooled.then(|| data.pooled());
     let shown = pooled.as_ref().unwrap_or(data);
     let of_one = |within: Cell| {
-        let heads = text.columns.iter().map(|Column(head, ..)| titled(head, &within, data));
+        let heads = text.columns.iter().map(|Column(head, ..)| data.titled(head, &within));
         let row = |cell: Cell| {
-            let names = text.rows.iter().map(|axis| titled(&format!("{{{axis}}}"), &cell, data));
+            let names = text.rows.iter().map(|axis| data.titled(&format!("{{{axis}}}"), &cell));
             let at = shown.at(&cell);
             names.chain(text.columns.iter().map(|column| shown_in(column, &at))).collect()
         };
         Table {
             key: in_brackets(&text.key, &within),
-            title: titled(&text.title, &within, data),
+            title: data.titled(&text.title, &within),
             head: text.rows.iter().cloned().chain(heads).collect(),
-            rows: measured(data, &text.rows, &text.only, &within).into_iter().map(row).collect(),
+            rows: data.measured(&text.rows, &text.only, &within).into_iter().map(row).collect(),
         }
     };
-    measured(data, &text.each, &text.only, &Cell::new())
+    data.measured(&text.each, &text.only, &Cell::new())
         .into_iter()
         .map(of_one)
         .filter(|table| !table.rows.is_empty())
@@ -83,7 +46,7 @@ fn tables(text: &TableText, data: &Data) -> Vec<Table> {
 }
 
 fn shown_in(Column(_, value, how): &Column, at: &At) -> String {
-    let spread = spread(&parsed(&filled(value, &at.cell, |_, value| value.to_owned())), at);
+    let spread = Expression::checked(&filled(value, &at.cell)).spread(at);
     match how.as_deref() {
         _ if spread.count == 0 => "-".to_owned(),
         Some("spread") => spread_figure(&spread),
@@ -101,7 +64,7 @@ pub(super) const BY: [&str; 7] =
     ["largest", "2nd largest", "3rd largest", "4th largest", "least", "median", "geometric mean"];
 
 fn verdicts(name: &str, text: &VerdictText, data: &Data) -> Vec<Verdict> {
-    measured(data, &text.each, &text.only, &Cell::new())
+    data.measured(&text.each, &text.only, &Cell::new())
         .iter()
         .filter_map(|cell| verdict(name, text, cell, data))
         .collect()
@@ -116,8 +79,8 @@ fn verdict(name: &str, text: &VerdictText, cell: &Cell, data: &Data) -> Option<V
         return None;
     }
     let goal = text.goal.or(ledger).unwrap_or(Goal::Reported);
-    let expression = parsed(&filled(&text.value, cell, |_, value| value.to_owned()));
-    let of = measured(data, &text.across, &text.only, cell);
+    let expression = Expression::checked(&filled(&text.value, cell));
+    let of = data.measured(&text.across, &text.only, cell);
     let samples = of.iter().flat_map(|cell| {
         let at = data.at(cell);
         let of_turn = |at: At| expression.value(&at).and_then(|_| expression.samples(&at));
@@ -125,9 +88,9 @@ fn verdict(name: &str, text: &VerdictText, cell: &Cell, data: &Data) -> Option<V
     });
     let samples: Vec<usize> = samples.collect();
     let mut spreads: Vec<Spread> =
-        of.iter().map(|cell| spread(&expression, &data.at(cell))).filter(|one| one.count > 0).collect();
+        of.iter().map(|cell| expression.spread(&data.at(cell))).filter(|one| one.count > 0).collect();
     spreads.sort_by(|one, other| other.median.total_cmp(&one.median));
-    let what = titled(&text.what, cell, data);
+    let what = data.titled(&text.what, cell);
     let medians: Vec<f64> = spreads.iter().map(|one| one.median).collect();
     let nth = |index: usize| {
         let chosen = spreads.get(index).copied().unwrap_or_default();
@@ -160,7 +123,7 @@ pub(super) fn goal_key(name: &str, text: &VerdictText, cell: &Cell) -> String {
 
 /// `EXPERIMENT.KEY`.
 fn key(name: &str, text: &str, cell: &Cell) -> String {
-    let key = filled(text, cell, |_, value| value.to_owned());
+    let key = filled(text, cell);
     if key.contains('.') { key } else { format!("{name}.{key}") }
 }
 
@@ -168,7 +131,7 @@ fn answer(text: &Answer, data: &Data) -> String {
     let pooled = data.pooled();
     let cell = Cell::new();
     let shown = |(value, unit): &(String, String)| {
-        let value = parsed(value).value(&pooled.at(&cell));
+        let value = Expression::checked(value).value(&pooled.at(&cell));
         match (value, unit.as_str()) {
             (None, _) => "-".to_owned(),
             (Some(ms), "ms") => duration(ms),

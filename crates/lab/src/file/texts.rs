@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Reads the texts of a case's settings: lengths of time, reservations, and names. An error says what to write instead.
 
-use super::case::Kind;
 use crate::composited::Managers;
-use crate::flood::Drawing;
 use crate::light::Reservation;
 use std::time::Duration;
 use xqos_abi::Grouping;
@@ -24,13 +22,6 @@ pub(super) fn one_of<T: Copy>(all: &[(&str, T)], text: &str) -> Result<T, String
 
 pub(super) fn whole(text: &str) -> Result<u32, String> {
     text.parse().map_err(|_| format!("'{text}' is not a whole number"))
-}
-
-pub(super) fn flood(text: &str) -> Result<Kind, String> {
-    let (length, is_plaid) = text.strip_prefix("plaid ").map_or((text, false), |length| (length, true));
-    let long = |known| time(length).map(|length| Kind::Long(length, is_plaid)).map_err(|what| (known, what));
-    let known = one_of(&Drawing::ALL, text).map(Kind::Flood);
-    known.or_else(long).map_err(|(known, what)| format!("{known}, a length, or 'plaid' and a length: {what}"))
 }
 
 pub(super) fn time(text: &str) -> Result<Duration, String> {

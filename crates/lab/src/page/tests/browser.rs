@@ -4,9 +4,9 @@
 #[path = "../../../../../web/chromium.rs"]
 mod chromium;
 
-use crate::results::Finding;
 use crate::machine::Machine;
 use crate::page::html;
+use crate::results::Finding;
 use crate::study::{Chart, Group, Lane, Lanes, Line, Lines, Panel, Range, Ranges, Scatter, Study};
 
 /// Three clients take turns of 1 ms for 90 ms. The first one has a reservation and a deadline every 30 ms.
