@@ -1,38 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! The laboratory: real X servers, loads, measuring clients, and the experiments that use them.
 //!
-//! A result about response times is only as good as the measurement, so this crate consists of parts that can be
-//! reviewed one by one:
-//!
-//! | module | what |
-//! |---|---|
-//! | [`server`] | the fixture: Xvfb, Xephyr, Xtigervnc, Xorg, and Xwayland under four compositors, stock or with xqos |
-//! | [`load`] | real x11perf clients that draw without a pause, and a reliable count of their work |
-//! | [`flood`] | hundreds of our own clients: requests of a set length, plaids, or drawing for a part of the time |
-//! | `canvas` | a window of such a client |
-//! | [`tiles`] | places the windows of the load side by side, so that every client draws |
-//! | [`light`] | the measuring client: draws 200 lines every 10 ms and times the answer |
-//! | [`mpv`] | a film, and when each of its frames was drawn |
-//! | [`actor`] | our own programs that must be separate processes |
-//! | `input` | programs that show a window, and their user's input |
-//! | `composited`, `desk`, `onscreen` | window managers, desktop programs, and when changes appear on the screen |
-//! | `processor`, `boost` | pinning a thread to a processor, and reservations of processor time |
-//! | [`viewer`] | a viewer of a remote desktop: it moves the pointer and receives every picture |
-//! | [`line`] | a client of Packard's paper: a line that follows the [`pointer`], which may be a `device` |
-//! | [`periodic`] | Packard's animation, and ocbench, the client of the QoS paper |
-//! | `waiting`, `system_calls` | a client that waits for a counter of SYNC, and the costs of system calls |
-//! | [`process`], [`tree`] | the processes that we start and end, and the kernel's figures for any process |
-//! | [`program`] | programs that experiments need, with their Debian packages |
-//! | [`statistics`], [`machine`], [`disturbance`], `os_noise` | statistics, and the conditions of measurements |
-//! | `results` | stored results, and the conclusions and tables that they give |
-//! | [`mod@bench`] | runs experiments, renders and compares results |
-//! | `workbench` | what an experiment uses while it runs: its progress line, its finished parts |
-//! | [`fleet`] | sessions of many hosts and users, simulated, as traces, captures and tables |
-//! | [`papers`] | published figures and their sources: `lab/papers` |
-//! | [`goals`] | the goals of verdicts, with dates and reasons: `lab/goals.toml` |
-//! | [`file`](mod@file) | an experiment, which is a file: measures its cases, and evaluates them |
-//! | [`experiments`] | the experiments of the program, from `lab/experiments` |
-//! | [`study`], [`render`], `page` | findings as types, as text, and as a web page |
+//! A result about response times is only as good as the measurement, so each part of it is a module that can be
+//! reviewed by itself; its first line says what it is.
 //!
 //! The experiments keep these rules:
 //!
