@@ -129,9 +129,9 @@ impl Experiment {
             let starts: f64 = case.loads.iter().map(|load| 0.7 + 0.05 * load.clients as f64).sum();
             let around = case.before(quick).map_or(0, |before| before + case.after(quick)) as f64 * 0.04;
             let one = (case.time(quick) + case.warm_up).as_secs_f64() + 0.3 + starts + around;
-            one * f64::from(if case.is_once { 1 } else { turns }) / case.together as f64
+            one * f64::from(if case.setting.once == Some(true) { 1 } else { turns }) / case.together as f64
         };
-        self.cases.iter().filter(|case| !quick || case.is_quick).map(of_case).sum()
+        self.cases.iter().filter(|case| !quick || case.setting.quick != Some(false)).map(of_case).sum()
     }
 
     /// Number of trials that the run asks for, which a quick run reduces to one.
@@ -161,7 +161,7 @@ impl Experiment {
                 }
                 let is_done = |case: &Case| {
                     let is_it = |trial: &Trial| trial.turn == turn && trial.case == case.cell;
-                    turn > 0 && case.is_once || parts.list().iter().any(is_it)
+                    turn > 0 && case.setting.once == Some(true) || parts.list().iter().any(is_it)
                 };
                 let cases = in_turn(self.cases_in(&outer, bench.quick), turn).into_iter();
                 let due: Vec<&Case> = cases.filter(|case| !is_done(case)).collect();
@@ -226,7 +226,7 @@ impl Experiment {
 
     fn cases_in(&self, outer: &Cell, quick: bool) -> Vec<&Case> {
         let is_in = |case: &&Case| outer.iter().all(|(axis, value)| case.cell.get(axis) == Some(value));
-        self.cases.iter().filter(is_in).filter(|case| !quick || case.is_quick).collect()
+        self.cases.iter().filter(is_in).filter(|case| !quick || case.setting.quick != Some(false)).collect()
     }
 
     /// Evaluates raw data.

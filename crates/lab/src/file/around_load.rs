@@ -53,7 +53,7 @@ impl Stay {
         let delayed_ns = || schedstat.as_ref().and_then(SchedStat::read).map_or(0, |got| got.delayed_ns);
         let (began_ns, delayed_before_ns) = (monotonic_ns(), delayed_ns());
         let mut loads = Vec::new();
-        for load in case.loads.iter().filter(|_| case.before.is_some()) {
+        for load in case.loads.iter().filter(|_| case.setting.before.is_some()) {
             let running = calibrated.start(load, server)?;
             running.set(load, &server.control()?)?;
             loads.push(running);
@@ -88,7 +88,8 @@ impl Stay {
 pub(super) fn film(case: &Case, server: &Server, calibrated: &mut Calibrated, quick: bool) -> Result<Figures> {
     let control = server.control()?;
     let _boost = case.processor.map(|_| boost::start(server.display(), Duration::ZERO)).transpose()?;
-    let mut playing = Playing::start(launcher(case)?, &control, server.display(), case.framedrop)?;
+    let mut playing =
+        Playing::start(launcher(case)?, &control, server.display(), case.setting.framedrop == Some(true))?;
     if let (Some(wanted), None) = (case.reserve, case.processor) {
         playing.reserve(&control, wanted)?;
     }

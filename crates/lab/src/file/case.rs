@@ -39,7 +39,6 @@ pub(super) struct Case {
     pub loads: Vec<LoadOf>,
     /// Interval of the light client's turns, if it is not the usual one.
     pub period: Option<Duration>,
-    pub priority: Option<i32>,
     /// Nice values of the server and of the window manager.
     pub nice: Option<[i32; 2]>,
     pub reserve: Option<Reservation>,
@@ -47,24 +46,16 @@ pub(super) struct Case {
     pub finds_reservation: bool,
     /// Budget and period of a reservation of processor time.
     pub processor: Option<(Duration, Duration)>,
-    pub loan: bool,
-    pub unasked: bool,
     pub trace: Option<Level>,
     pub warm_up: Duration,
     pub command: Vec<String>,
     time: [Option<Duration>; 2],
-    count: [Option<usize>; 2],
-    /// Number of frames or activations before the load starts. `None` if it runs from the beginning.
-    pub before: Option<usize>,
-    after: usize,
-    pub framedrop: bool,
     pub pacing: Option<Duration>,
     pub boost: Option<Duration>,
-    pub one_processor: bool,
-    pub is_once: bool,
     /// Number of cases that are measured at the same time.
     pub together: usize,
-    pub is_quick: bool,
+    /// The file's own words, for what needs no reading.
+    pub setting: Setting,
 }
 
 /// Managers and programs that run as long as the server.
@@ -125,24 +116,29 @@ impl Case {
 
     /// The count from the file, or `usual` if it has none.
     pub fn count(&self, quick: bool, usual: usize) -> usize {
-        let [full, hurried] = self.count;
-        let full = full.unwrap_or(usual);
-        if quick { hurried.unwrap_or(full.div_ceil(4)) } else { full }
+        let full = self.setting.count.unwrap_or(usual);
+        if quick { self.setting.count_quick.unwrap_or(full.div_ceil(4)) } else { full }
     }
 
-    /// Frames or activations before the load.
+    /// Frames or activations before the load. `None` if it runs from the beginning.
     pub fn before(&self, quick: bool) -> Option<usize> {
-        self.before.map(|full| if quick { full.div_ceil(4) } else { full })
+        self.setting.before.map(|full| if quick { full.div_ceil(4) } else { full })
     }
 
     /// Frames or activations after the load.
     pub fn after(&self, quick: bool) -> usize {
-        if quick { self.after.div_ceil(4) } else { self.after }
+        let full = self.setting.after.unwrap_or(0);
+        if quick { full.div_ceil(4) } else { full }
+    }
+
+    /// True if the server and all programs run on the first processor, and the measuring thread on the last one.
+    pub fn has_one_processor(&self) -> bool {
+        self.setting.one_processor == Some(true)
     }
 
     /// Cases with the same key can share a server.
     pub fn server_key(&self) -> String {
-        format!("{} {:?} {}", self.server.0, self.desktop, self.one_processor)
+        format!("{} {:?} {}", self.server.0, self.desktop, self.has_one_processor())
     }
 
     /// The name for progress lines: `ellipse100, fair`.
@@ -185,27 +181,18 @@ pub(super) fn case(definition: &Definition, axes: &[AxisValues], cell: &Cell) ->
         measure,
         loads: loads.map(|load| load_of(load, setting.clients, &fill)).collect::<Result<_, _>>()?,
         period: read(&setting.period, fill, time)?,
-        priority: setting.priority,
         nice: read(&setting.nice, fill, nice)?,
         reserve: read(&given, fill, reservation)?,
         finds_reservation: given != setting.reserve,
         processor: read(&setting.processor, fill, processor)?,
-        loan: setting.loan.unwrap_or(false),
-        unasked: setting.unasked.unwrap_or(false),
         trace: read(&setting.trace, fill, level)?,
         warm_up: read(&setting.warm_up, fill, time)?.unwrap_or(usual_warm_up),
         command: setting.command.iter().flatten().map(|word| fill(word)).collect(),
         time: [read(&setting.time, fill, time)?, read(&setting.time_quick, fill, time)?],
-        count: [setting.count, setting.count_quick],
-        before: setting.before,
-        after: setting.after.unwrap_or(0),
-        framedrop: setting.framedrop.unwrap_or(false),
         pacing: read(&setting.pacing, fill, time)?,
         boost: read(&setting.boost, fill, time)?,
-        one_processor: setting.one_processor.unwrap_or(false),
-        is_once: setting.once.unwrap_or(false),
         together: setting.together.unwrap_or(1).max(1),
-        is_quick: setting.quick.unwrap_or(true),
+        setting,
     };
     let mut names: Vec<&str> = case.loads.iter().map(|load| load.name.as_str()).collect();
     names.sort_unstable();
@@ -223,7 +210,7 @@ pub(super) fn case(definition: &Definition, axes: &[AxisValues], cell: &Cell) ->
         let what = "film, wheel, stream, drag and simulation need xqos in the server: write server = \"xqos\"";
         return Err(Mistake::at(&server, what));
     }
-    if !comes_and_goes && (case.before.is_some() || case.finds_reservation) {
+    if !comes_and_goes && (case.setting.before.is_some() || case.finds_reservation) {
         let at = if case.finds_reservation { "reserve = \"auto\"" } else { "before" };
         return Err(Mistake::at(at, "before and reserve = \"auto\" are for measure = \"film\" and \"wheel\""));
     }
@@ -231,7 +218,7 @@ pub(super) fn case(definition: &Definition, axes: &[AxisValues], cell: &Cell) ->
     {
         return Err(Mistake::at("nice", "nice is for measure = \"drag\" with new_servers = \"case\""));
     }
-    if case.priority.is_some() && case.measure != Measure::Light {
+    if case.setting.priority.is_some() && case.measure != Measure::Light {
         return Err(Mistake::at("priority", "priority is for measure = \"light\""));
     }
     Ok(case)

@@ -114,7 +114,7 @@ struct Scene {
 
 impl Scene {
     fn set(case: &Case, server: &Server) -> Result<Scene> {
-        let pinned = case.one_processor.then(|| Pinned::to(SCENE)).transpose()?;
+        let pinned = case.has_one_processor().then(|| Pinned::to(SCENE)).transpose()?;
         let (display, folder) = (server.display(), Folder::create()?);
         fs::write(folder.path("twmrc"), TWMRC)?;
         let mut command = Command::new("twm");

@@ -110,7 +110,7 @@ fn light(case: &Case, server: &Server, quick: bool) -> Result<Measurement> {
     let period = case.period.unwrap_or(usual.period);
     let light = Light { reservation: case.reserve, warm_up: case.warm_up, period, ..usual };
     let connection = server.connect()?;
-    if let Some(priority) = case.priority {
+    if let Some(priority) = case.setting.priority {
         connection.sync_initialize(3, 1)?.reply()?;
         connection.sync_set_priority(x11rb::NONE, priority)?.check()?;
     }

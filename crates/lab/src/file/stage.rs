@@ -73,7 +73,7 @@ impl<'a> Stage<'a> {
         let is_missing = matches!(case.server.1.kind, Kind::Xwayland(compositor) if !compositor.is_here())
             || case.measure == Measure::Drag && case.command.first().is_some_and(|program| require(program).is_err());
         // A loan, a boost and nice values need the same privilege as a reservation.
-        let least = (case.loan || case.boost.is_some() || case.nice.is_some()).then_some(LEAST);
+        let least = (case.setting.loan == Some(true) || case.boost.is_some() || case.nice.is_some()).then_some(LEAST);
         if case.processor.or(least).is_some_and(is_refused) || is_missing {
             return Ok(None);
         }
@@ -101,7 +101,7 @@ impl<'a> Stage<'a> {
     }
 
     fn once(&mut self, case: &Case, turn: u32) -> Result<Trial> {
-        let pinned = case.one_processor.then(|| Pinned::to(SCENE)).transpose()?;
+        let pinned = case.has_one_processor().then(|| Pinned::to(SCENE)).transpose()?;
         self.start(case)?;
         let started = &self.servers[&case.server_key()];
         for load in &case.loads {
@@ -111,7 +111,7 @@ impl<'a> Stage<'a> {
         if case.measure == Measure::Wheel {
             self.calibrated.wheel(&started.server)?;
         }
-        let mut loads = if case.before.is_some() { Loads::default() } else { self.loads(case)? };
+        let mut loads = if case.setting.before.is_some() { Loads::default() } else { self.loads(case)? };
         let control = self.servers[&case.server_key()].control.as_ref();
         for (load, running) in case.loads.iter().zip(loads.all()) {
             control.map_or(Ok(()), |control| running.set(load, control))?;
@@ -119,7 +119,7 @@ impl<'a> Stage<'a> {
         let display = self.servers[&case.server_key()].server.display();
         let _boost = case.boost.map(|limit| boost::start(display, limit)).transpose()?;
         drop(pinned);
-        let _beside = case.one_processor.then(Pinned::beside_the_scene).transpose()?;
+        let _beside = case.has_one_processor().then(Pinned::beside_the_scene).transpose()?;
         let trial = self.measure(case, turn, &mut loads);
         if let Some(kept) = loads.kept {
             if let Some(control) = &self.servers[&case.server_key()].control {
@@ -179,7 +179,7 @@ impl<'a> Stage<'a> {
         let control = control.as_ref();
         // mpv makes its own reservation.
         let own = case.processor.filter(|_| case.measure != Measure::Film);
-        let lends = case.loan || own.is_some();
+        let lends = case.setting.loan == Some(true) || own.is_some();
         let loan = lends.then(|| boost::start(server.display(), Duration::ZERO)).transpose()?;
         let processor = own.map(|(budget, period)| Reserved::this_thread(budget, period)).transpose()?;
         // These clients read their own traces.
@@ -189,7 +189,7 @@ impl<'a> Stage<'a> {
             std::thread::sleep(case.warm_up);
         }
         let watch = Watch::begin();
-        let control = control.filter(|_| !case.unasked);
+        let control = control.filter(|_| case.setting.unasked != Some(true));
         let before = Count::before(server, control, loads.all())?;
         let found = measure(case, (server, screen.as_mut()), &mut self.calibrated, quick)?;
         let after = Count::after(server, control, loads.all())?;
