@@ -8,13 +8,11 @@
 
 mod compare;
 mod interrupt;
-mod publish;
 mod report;
 mod run;
 
 pub use compare::{Comparison, compare};
-pub use publish::publish;
-pub use report::{report, table};
+pub use report::{publish, report, table};
 pub use run::{Options, run};
 
 #[cfg(test)]

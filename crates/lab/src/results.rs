@@ -19,9 +19,9 @@ use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fs;
-use std::io::{ErrorKind, Write};
+use std::io::ErrorKind;
 use std::path::Path;
-use xqos_cli::output::NewFile;
+use xqos_cli::output;
 
 /// The measured server and module. Results of another server or module do not belong to this run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -164,13 +164,7 @@ pub(crate) fn read_some(known: &[Experiment], folder: &Path) -> Result<Vec<Findi
 
 /// Replaces the file atomically: even after an interruption, a reader finds either the old or the new text.
 pub(crate) fn write(path: &Path, text: &str) -> Result<()> {
-    let written = NewFile::create(path, 0o666).and_then(|new| {
-        let mut file = new.file()?;
-        file.write_all(text.as_bytes())?;
-        file.sync_all()?;
-        new.finish()
-    });
-    written.with_context(|| format!("cannot write {}", path.display()))
+    output::write(path, 0o666, text.as_bytes()).with_context(|| format!("cannot write {}", path.display()))
 }
 
 #[cfg(test)]

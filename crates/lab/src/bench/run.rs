@@ -15,7 +15,7 @@ use crate::results::{Build, Data, Finding, Stored, Subject, goals, read_all};
 use crate::server::{self, Kind, Setup};
 use crate::study::Table;
 use crate::workbench::{self, Bench, Pace, Plan, Progress};
-use anyhow::{Context, Error, Result, anyhow};
+use anyhow::{Context, Error, Result, ensure};
 use std::fs;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -74,12 +74,6 @@ struct Run<'a> {
 
 /// Outcome of one experiment.
 #[derive(Debug)]
-struct Outcome {
-    name: String,
-    state: State,
-}
-
-#[derive(Debug)]
 enum State {
     Measured,
     Reused,
@@ -89,7 +83,7 @@ enum State {
 }
 
 impl Run<'_> {
-    fn all(&self, chosen: &[&Experiment]) -> Result<Vec<Outcome>> {
+    fn all(&self, chosen: &[&Experiment]) -> Result<Vec<(String, State)>> {
         let to_do = |experiment: &&&Experiment| self.stored(experiment).is_none();
         let estimates = |from: usize| chosen[from..].iter().filter(to_do).map(|one| self.estimate_s(one)).sum();
         let mut pace = Pace::default();
@@ -107,7 +101,7 @@ impl Run<'_> {
             if matches!(state, State::Measured) {
                 pace.add(self.estimate_s(experiment), began.elapsed().as_secs_f64());
             }
-            outcomes.push(Outcome { name: experiment.name.clone(), state });
+            outcomes.push((experiment.name.clone(), state));
         }
         Ok(outcomes)
     }
@@ -193,32 +187,30 @@ fn state_of(error: &Error) -> State {
     }
 }
 
-fn table(outcomes: &[Outcome]) -> Table {
+fn table(outcomes: &[(String, State)]) -> Table {
     let mut table = Table::new("", &["experiment", "status"]);
-    for outcome in outcomes {
-        // The reason may include a server's log, so print only the first line.
-        let text = outcome.state.text();
-        table.rows.push(vec![outcome.name.clone(), text.lines().next().unwrap_or_default().to_owned()]);
-    }
+    // The reason may include a server's log, so print only the first line.
+    let first_line = |text: String| text.lines().next().unwrap_or_default().to_owned();
+    table.rows.extend(outcomes.iter().map(|(name, state)| vec![name.clone(), first_line(state.text())]));
     table
 }
 
 /// Returns an error if an experiment could not run.
-fn verdict(outcomes: &[Outcome]) -> Result<()> {
-    let mut reasons = Vec::new();
-    for Outcome { name, state } in outcomes {
-        match state {
-            State::Skipped(why) => reasons.push(format!("{name} ({why})")),
-            State::Failed(_) => reasons.push(name.clone()),
-            State::Measured | State::Reused => {}
-        }
-    }
-    if reasons.is_empty() { Ok(()) } else { Err(anyhow!("could not be run: {}", reasons.join(", "))) }
+fn verdict(outcomes: &[(String, State)]) -> Result<()> {
+    let reason = |(name, state): &(String, State)| match state {
+        State::Skipped(why) => Some(format!("{name} ({why})")),
+        State::Failed(_) => Some(name.clone()),
+        State::Measured | State::Reused => None,
+    };
+    let reasons: Vec<String> = outcomes.iter().filter_map(reason).collect();
+    ensure!(reasons.is_empty(), "could not be run: {}", reasons.join(", "));
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use anyhow::anyhow;
 
     #[test]
     fn a_missing_program_skips_and_any_other_error_fails() {
@@ -227,7 +219,7 @@ mod tests {
         let failed = state_of(&anyhow!("no answer").context("the film"));
         assert_eq!(failed.text(), "failed: the film: no answer");
         let outcomes = [("soft", skipped), ("hard", failed), ("idle", State::Measured)];
-        let outcomes = outcomes.map(|(name, state)| Outcome { name: name.to_owned(), state });
+        let outcomes = outcomes.map(|(name, state)| (name.to_owned(), state));
         let error = verdict(&outcomes).unwrap_err().to_string();
         assert_eq!(error, "could not be run: soft (mpv is missing: install Debian's package mpv), hard");
         assert!(verdict(&outcomes[2..]).is_ok());

@@ -23,23 +23,6 @@ const BEGIN_ENDS: &str = " -->\n";
 const END: &str = "<!-- end of table -->\n";
 pub(crate) const FIGURE: [&str; 3] = ["<!-- figure: ", " -->", "<!-- end -->"];
 
-/// Content of a table.
-#[derive(Debug, PartialEq)]
-enum Shows<'a> {
-    /// `headlines`: the rows of [`HEADLINES`].
-    Headlines,
-    /// `goals`: all goals of all experiments.
-    Goals,
-    /// `missed`: goals that were not met.
-    Missed,
-    /// `builds`: which build and machine each experiment was measured with.
-    Builds,
-    /// `verdicts of NAME`: all verdicts of an experiment, with and without goals.
-    Verdicts(&'a str),
-    /// `NAME.KEY`: the table of experiment `NAME` with this key.
-    Table(&'a str, &'a str),
-}
-
 /// Text of each row and the key of the verdict that it shows, from `lab/headlines.toml`.
 static HEADLINES: LazyLock<Vec<(String, String)>> = LazyLock::new(|| {
     #[derive(Deserialize)]
@@ -52,7 +35,7 @@ static HEADLINES: LazyLock<Vec<(String, String)>> = LazyLock::new(|| {
 
 /// The text with regenerated tables and figures; `None` if it contains none.
 pub(crate) fn filled(text: &str, found: &[Finding]) -> Result<Option<String>> {
-    let with_tables = replaced(text, [BEGIN, BEGIN_ENDS, END], |what| Shows::of(what)?.markdown(found))?;
+    let with_tables = replaced(text, [BEGIN, BEGIN_ENDS, END], |what| table(what, found))?;
     let with_figures = replaced(with_tables.as_deref().unwrap_or(text), FIGURE, |what| figure(what, found))?;
     Ok(with_figures.or(with_tables))
 }
@@ -105,39 +88,28 @@ fn figure(what: &str, found: &[Finding]) -> Result<String> {
     }
 }
 
-impl Shows<'_> {
-    fn of(what: &str) -> Result<Shows<'_>> {
-        Ok(match what {
-            "headlines" => Shows::Headlines,
-            "goals" => Shows::Goals,
-            "missed" => Shows::Missed,
-            "builds" => Shows::Builds,
-            _ => match (what.strip_prefix("verdicts of "), what.split_once('.')) {
-                (Some(name), _) => Shows::Verdicts(name),
-                (None, Some((name, key))) => Shows::Table(name, key),
-                (None, None) => bail!(
-                    "there is no table '{what}': write headlines, goals, missed, builds, 'verdicts of NAME', or 'NAME.KEY'"
-                ),
-            },
-        })
-    }
-
-    fn markdown(&self, found: &[Finding]) -> Result<String> {
-        let build = Build::of(found);
-        let labelled =
-            |(of, verdict): (&Finding, &Verdict)| row(&format!("{}: {}", build.label(of), verdict.what), verdict);
-        Ok(match self {
-            Shows::Headlines => headlines(found)?,
-            Shows::Goals => rows(verdicts(found).filter(|(_, one)| one.is_met().is_some()).map(labelled)),
-            Shows::Missed => rows(verdicts(found).filter(|(_, one)| one.is_met() == Some(false)).map(labelled)),
-            Shows::Builds => builds(found),
-            Shows::Verdicts(name) => rows(named(found, name)?.study.verdicts.iter().map(|one| row(&one.what, one))),
-            Shows::Table(name, key) => {
-                let table = table_of(found, name, key)?;
-                lines(&table.head, &table.rows)
-            }
-        })
-    }
+/// A table in Markdown: `headlines`, `goals`, `missed` (goals that were not met), `builds`, `verdicts of NAME` (with and
+/// without goals), or `NAME.KEY` (a table of experiment NAME).
+fn table(what: &str, found: &[Finding]) -> Result<String> {
+    let build = Build::of(found);
+    let with = |is_met: fn(Option<bool>) -> bool| {
+        let chosen = verdicts(found).filter(|(_, verdict)| is_met(verdict.is_met()));
+        rows(chosen.map(|(of, verdict)| row(&format!("{}: {}", build.label(of), verdict.what), verdict)))
+    };
+    Ok(match (what, what.strip_prefix("verdicts of "), what.split_once('.')) {
+        ("headlines", ..) => headlines(found)?,
+        ("goals", ..) => with(|is_met| is_met.is_some()),
+        ("missed", ..) => with(|is_met| is_met == Some(false)),
+        ("builds", ..) => builds(found),
+        (_, Some(name), _) => rows(named(found, name)?.study.verdicts.iter().map(|one| row(&one.what, one))),
+        (_, None, Some((name, key))) => {
+            let table = table_of(found, name, key)?;
+            lines(&table.head, &table.rows)
+        }
+        _ => bail!(
+            "there is no table '{what}': write headlines, goals, missed, builds, 'verdicts of NAME', or 'NAME.KEY'"
+        ),
+    })
 }
 
 /// One row for each build on each machine. An experiment has its number of trials, and the part of the processors that
