@@ -17,7 +17,8 @@ use op::Op;
 use stage::Stage;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 use xqos_sim::Dice;
 
@@ -94,13 +95,14 @@ pub fn run(options: &Options) -> Result<RunCounts> {
     let (mut dice, began) = (Dice::new(options.seed), Instant::now());
     while run.counts.operations < options.operations && began.elapsed() < Duration::from_secs(options.seconds) {
         let op = if run.counts.operations == FIRST_LIFE { Op::Reset } else { op::draw(&mut dice) };
-        watch.begins();
+        // An error means that the watchdog has killed the server.
+        let _ = watch.begins.send(());
         if options.is_verbose {
             println!("{} {op:?}", run.counts.operations);
         }
         run.step(&op).with_context(|| run.failure(&op, options, &watch))?;
     }
-    watch.begins();
+    let _ = watch.begins.send(());
     run.step(&Op::Reset).with_context(|| run.failure(&Op::Reset, options, &watch))?;
     Ok(run.counts)
 }
@@ -137,7 +139,11 @@ impl Run {
 
     fn failure(&self, op: &Op, options: &Options, watch: &Watch) -> String {
         let (seed, host, number) = (options.seed, options.host.name(), self.counts.operations);
-        let late = if watch.has_ended_it() { format!("no answer within {BOUND_S} s; ") } else { String::new() };
+        let late = if watch.has_ended_it.load(Ordering::Relaxed) {
+            format!("no answer within {BOUND_S} s; ")
+        } else {
+            String::new()
+        };
         let log = self.stage.server.log();
         let said = log.lines().rev().find(|line| line.contains("xqos")).unwrap_or_default();
         format!(
@@ -149,39 +155,24 @@ impl Run {
 
 /// Kills a server that takes too long, so that threads that wait for it get an error.
 struct Watch {
-    began: Instant,
-    /// Seconds from `began` to the start of the current operation, or `ENDED` once the server has been killed.
-    since: Arc<AtomicU64>,
+    begins: Sender<()>,
+    has_ended_it: Arc<AtomicBool>,
 }
-
-const ENDED: u64 = 1 << 63;
 
 impl Watch {
     fn start(server: u32) -> Watch {
-        let watch = Watch { began: Instant::now(), since: Arc::new(AtomicU64::new(0)) };
-        let (began, since) = (watch.began, Arc::downgrade(&watch.since));
+        let (begins, begun) = channel();
+        let watch = Watch { begins, has_ended_it: Arc::default() };
+        let has_ended_it = Arc::clone(&watch.has_ended_it);
         std::thread::spawn(move || {
-            while let Some(since) = since.upgrade() {
-                // No other data depend on this number, so relaxed ordering is enough.
-                if began.elapsed().as_secs() > since.load(Ordering::Relaxed) + BOUND_S {
-                    since.store(ENDED, Ordering::Relaxed);
-                    xqos_sys::send(server as i32, libc::SIGKILL);
-                    return;
-                }
-                drop(since);
-                std::thread::sleep(Duration::from_millis(500));
+            let bound = Duration::from_secs(BOUND_S);
+            let ended = std::iter::repeat_with(|| begun.recv_timeout(bound)).find_map(Result::err);
+            if ended == Some(RecvTimeoutError::Timeout) {
+                // No other data depend on this flag, so relaxed ordering is enough.
+                has_ended_it.store(true, Ordering::Relaxed);
+                xqos_sys::send(server as i32, libc::SIGKILL);
             }
         });
         watch
-    }
-
-    fn begins(&self) {
-        if !self.has_ended_it() {
-            self.since.store(self.began.elapsed().as_secs(), Ordering::Relaxed);
-        }
-    }
-
-    fn has_ended_it(&self) -> bool {
-        self.since.load(Ordering::Relaxed) == ENDED
     }
 }

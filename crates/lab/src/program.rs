@@ -6,46 +6,30 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::{env, error, fmt};
 
-/// Debian package of each program.
-const PACKAGES: [(&str, &str); 37] = [
+/// Debian packages with several programs, or with a program of another name.
+const PACKAGES: [(&str, &str); 18] = [
     ("Xephyr", "xserver-xephyr"),
     ("Xorg", "xserver-xorg-core"),
     ("Xtigervnc", "tigervnc-standalone-server"),
     ("Xvfb", "xvfb"),
     ("Xwayland", "xwayland"),
-    ("chromium", "chromium"),
-    ("dbus-daemon", "dbus-daemon"),
     ("dbus-run-session", "dbus-daemon"),
     ("emacs", "emacs-lucid"),
-    ("featherpad", "featherpad"),
-    ("gnumeric", "gnumeric"),
     ("gtk3-demo", "gtk-3-examples"),
     ("gtk3-icon-browser", "gtk-3-examples"),
     ("gtk4-demo", "gtk-4-examples"),
     ("kwin_wayland", "kwin-wayland"),
-    ("mpv", "mpv"),
-    ("mutter", "mutter"),
-    ("nxproxy", "nxproxy"),
-    ("pcmanfm", "pcmanfm"),
-    ("qt6ct", "qt6ct"),
-    ("speedcrunch", "speedcrunch"),
     ("ssh", "openssh-client"),
     ("ssh-keygen", "openssh-client"),
     ("sshd", "openssh-server"),
     ("stdbuf", "coreutils"),
-    ("sway", "sway"),
-    ("twm", "twm"),
-    ("weston", "weston"),
     ("x11perf", "x11-apps"),
-    ("xauth", "xauth"),
     ("xclock", "x11-apps"),
-    ("xdotool", "xdotool"),
-    ("xfce4-panel", "xfce4-panel"),
-    ("xfce4-session", "xfce4-session"),
     ("xfdesktop", "xfdesktop4"),
-    ("xfwm4", "xfwm4"),
-    ("xterm", "xterm"),
 ];
+/// Programs whose Debian package has their name.
+const SAME: &str = "chromium dbus-daemon featherpad gnumeric mpv mutter nxproxy pcmanfm qt6ct speedcrunch \
+                    sway twm weston xauth xdotool xfce4-panel xfce4-session xfwm4 xterm";
 
 /// The path of one of xqos's own programs, which some experiments start.
 pub(crate) fn own(name: &str) -> Result<PathBuf> {
@@ -75,8 +59,9 @@ impl fmt::Display for Missing {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = Path::new(&self.program).file_name().and_then(|name| name.to_str()).unwrap_or_default();
         write!(out, "{} is missing", self.program)?;
-        match PACKAGES.iter().find(|(program, _)| *program == name) {
-            Some((_, package)) => write!(out, ": install Debian's package {package}"),
+        let other = PACKAGES.iter().find(|(program, _)| *program == name).map(|(_, package)| *package);
+        match other.or_else(|| SAME.split(' ').find(|program| *program == name)) {
+            Some(package) => write!(out, ": install Debian's package {package}"),
             None => Ok(()),
         }
     }

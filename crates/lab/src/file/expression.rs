@@ -7,8 +7,9 @@
 
 use super::data::At;
 use crate::statistics::{Spread, deviation, jain_index, mean, quantile};
+use std::ops::{Add, Div, Mul, Sub};
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub(super) enum Expression {
     Number(f64),
     Name(String),
@@ -16,7 +17,7 @@ pub(super) enum Expression {
     Statistic(Statistic, String),
     /// A figure of a paper.
     Published(String),
-    Calculated(Operation, Box<Expression>, Box<Expression>),
+    Calculated(fn(f64, f64) -> f64, Box<Expression>, Box<Expression>),
     /// A statistic of the values of all turns.
     OfTurns(Statistic, Box<Expression>),
     /// The value in another case of the same turn.
@@ -34,16 +35,6 @@ pub(super) enum Statistic {
     Jain,
     /// Fraction of the samples within a range.
     Within(f64, f64),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Operation {
-    Plus,
-    Minus,
-    Times,
-    Over,
-    Smaller,
-    Larger,
 }
 
 const FUNCTIONS: &str = "mean, deviation, least, worst, p50, p99 and other percentiles, count, sum, jain, \
@@ -77,7 +68,7 @@ impl Expression {
             Expression::Name(name) => at.value(name),
             Expression::Statistic(statistic, name) => statistic.of(at.samples(name)?),
             Expression::Published(name) => at.published(name),
-            Expression::Calculated(operation, one, other) => Some(operation.of(one.value(at)?, other.value(at)?)),
+            Expression::Calculated(operation, one, other) => Some(operation(one.value(at)?, other.value(at)?)),
             Expression::OfTurns(statistic, of) => {
                 statistic.of(&at.turns().filter_map(|at| of.value(&at)).collect::<Vec<_>>())
             }
@@ -150,19 +141,6 @@ impl Statistic {
     }
 }
 
-impl Operation {
-    fn of(self, one: f64, other: f64) -> f64 {
-        match self {
-            Operation::Plus => one + other,
-            Operation::Minus => one - other,
-            Operation::Times => one * other,
-            Operation::Over => one / other,
-            Operation::Smaller => one.min(other),
-            Operation::Larger => one.max(other),
-        }
-    }
-}
-
 struct Parser<'a> {
     text: &'a str,
     at: usize,
@@ -190,17 +168,17 @@ impl<'a> Parser<'a> {
     }
 
     fn sum(&mut self) -> Result<Expression, String> {
-        self.chain([('+', Operation::Plus), ('-', Operation::Minus)], Parser::product)
+        self.chain([('+', f64::add), ('-', f64::sub)], Parser::product)
     }
 
     fn product(&mut self) -> Result<Expression, String> {
-        self.chain([('*', Operation::Times), ('/', Operation::Over)], Parser::factor)
+        self.chain([('*', f64::mul), ('/', f64::div)], Parser::factor)
     }
 
     /// Parses parts with these operators between them, from left to right.
     fn chain(
         &mut self,
-        operators: [(char, Operation); 2],
+        operators: [(char, fn(f64, f64) -> f64); 2],
         part: fn(&mut Self) -> Result<Expression, String>,
     ) -> Result<Expression, String> {
         let mut whole = part(self)?;
@@ -238,8 +216,8 @@ impl<'a> Parser<'a> {
                 "greatest_turn" => Expression::OfTurns(Statistic::Quantile(1.0), Box::new(self.sum()?)),
                 "mean_turn" => Expression::OfTurns(Statistic::Mean, Box::new(self.sum()?)),
                 "deviation_turn" => Expression::OfTurns(Statistic::Deviation, Box::new(self.sum()?)),
-                "smaller" => self.two(Operation::Smaller)?,
-                "larger" => self.two(Operation::Larger)?,
+                "smaller" => self.two(f64::min)?,
+                "larger" => self.two(f64::max)?,
                 "within" => {
                     let samples = self.name()?;
                     self.needs(',')?;
@@ -254,7 +232,7 @@ impl<'a> Parser<'a> {
         Ok(expression)
     }
 
-    fn two(&mut self, operation: Operation) -> Result<Expression, String> {
+    fn two(&mut self, operation: fn(f64, f64) -> f64) -> Result<Expression, String> {
         let one = self.sum()?;
         self.needs(',')?;
         Ok(Expression::Calculated(operation, Box::new(one), Box::new(self.sum()?)))
