@@ -10,6 +10,7 @@ mod invariants;
 mod op;
 mod stage;
 
+use crate::names::named;
 use crate::server::{Kind, Module, Setup};
 use anyhow::{Context, Result, anyhow, ensure};
 use invariants::Counters;
@@ -28,23 +29,17 @@ const CHECKED_EVERY: u64 = 10;
 /// Operations before the first reset. Later resets are compared with the state after this one.
 const FIRST_LIFE: u64 = 60;
 
-/// How xqos is loaded into the server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Host {
-    Dix,
-    Libc,
+named! {
+    /// How xqos is loaded into the server.
+    pub enum Host {
+        Dix = "dix",
+        Libc = "libc",
+    }
 }
 
 impl Host {
     pub fn name(self) -> &'static str {
-        match self {
-            Host::Dix => "dix",
-            Host::Libc => "libc",
-        }
-    }
-
-    pub fn from_name(name: &str) -> Option<Host> {
-        [Host::Dix, Host::Libc].into_iter().find(|host| host.name() == name)
+        Host::ALL[self as usize].0
     }
 }
 

@@ -4,6 +4,7 @@
 //! A manager is ready when it owns its selection on screen 0. All managers end when their owner is dropped.
 
 use crate::folder::Folder;
+use crate::names::named;
 use crate::process::Owned;
 use crate::server::Server;
 use anyhow::{Context, Result, bail};
@@ -15,28 +16,21 @@ use x11rb::rust_connection::RustConnection;
 const PATIENCE: Duration = Duration::from_secs(15);
 const GRACE: Duration = Duration::from_millis(1500);
 
-/// Window managers and compositors of the desktop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Managers {
-    /// openbox alone, without a compositor.
-    Openbox,
-    /// openbox, with picom drawing through RENDER.
-    Picom,
-    /// openbox, with picom drawing through OpenGL, in software if there is no graphics card.
-    PicomGl,
-    /// xfwm4, which is both a window manager and a compositor.
-    Xfwm4,
+named! {
+    /// Window managers and compositors of the desktop.
+    pub enum Managers {
+        /// openbox alone, without a compositor.
+        Openbox = "openbox",
+        /// openbox, with picom drawing through RENDER.
+        Picom = "picom",
+        /// openbox, with picom drawing through OpenGL, in software if there is no graphics card.
+        PicomGl = "picom_gl",
+        /// xfwm4, which is both a window manager and a compositor.
+        Xfwm4 = "xfwm4",
+    }
 }
 
 impl Managers {
-    /// All managers, with their names in experiment files.
-    pub const ALL: [(&'static str, Managers); 4] = [
-        ("openbox", Managers::Openbox),
-        ("picom", Managers::Picom),
-        ("picom_gl", Managers::PicomGl),
-        ("xfwm4", Managers::Xfwm4),
-    ];
-
     /// Program, arguments, and the selection that shows that it is ready.
     fn programs(self) -> Vec<(&'static str, &'static [&'static str], &'static str)> {
         const OPENBOX: (&str, &[&str], &str) = ("openbox", &["--sm-disable"], "WM_S0");

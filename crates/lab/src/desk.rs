@@ -5,6 +5,7 @@ use crate::canvas::Place;
 use crate::folder::Folder;
 use crate::input::{Input, ProgramWindow};
 use crate::mpv::film;
+use crate::names::named;
 use crate::process::Owned;
 use crate::server::Server;
 use anyhow::{Result, ensure};
@@ -44,29 +45,19 @@ const SCROLLING: &str = "<!doctype html><body><script>let n=0;for(let i=0;i<400;
 p.textContent='line '+i+' of a text that is long enough to be read '.repeat(2);document.body.append(p)}\
 setInterval(()=>{n=(n+12)%6000;window.scrollTo(0,n<3000?n:6000-n)},33)</script>";
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Program {
-    /// A film, in a window whose frames can be counted.
-    Player,
-    /// A terminal that prints 200 lines every 50 ms.
-    Terminal,
-    /// A page that scrolls.
-    Page,
-    /// A page of moving boxes.
-    Animation,
-    /// A list that is scrolled and resized.
-    List,
-}
-
-impl Program {
-    /// All programs, with their names in experiment files.
-    pub const ALL: [(&'static str, Program); 5] = [
-        ("player", Program::Player),
-        ("terminal", Program::Terminal),
-        ("page", Program::Page),
-        ("animation", Program::Animation),
-        ("list", Program::List),
-    ];
+named! {
+    pub enum Program {
+        /// A film, in a window whose frames can be counted.
+        Player = "player",
+        /// A terminal that prints 200 lines every 50 ms.
+        Terminal = "terminal",
+        /// A page that scrolls.
+        Page = "page",
+        /// A page of moving boxes.
+        Animation = "animation",
+        /// A list that is scrolled and resized.
+        List = "list",
+    }
 }
 
 /// Running programs. They end when this is dropped.

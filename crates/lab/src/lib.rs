@@ -38,6 +38,7 @@ mod line;
 pub mod load;
 mod machine;
 pub mod mpv;
+mod names;
 mod onscreen;
 mod os_noise;
 mod page;

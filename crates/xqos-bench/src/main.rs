@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 use anyhow::{Result, bail};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -149,8 +150,8 @@ enum Action {
         seed: u64,
         /// How xqos is attached to the server: through the server's own functions (dix), or through its libc calls
         /// (libc)
-        #[arg(long, value_name = "dix|libc", default_value = "dix", value_parser = ["dix", "libc"])]
-        host: String,
+        #[arg(long, value_name = "dix|libc", default_value = "dix", value_parser = host())]
+        host: chaos::Host,
         /// Print each operation
         #[arg(long, short)]
         verbose: bool,
@@ -160,6 +161,11 @@ enum Action {
     Act { role: String },
     #[command(flatten)]
     Packaging(Packaging),
+}
+
+fn host() -> impl TypedValueParser<Value = chaos::Host> {
+    let of = |name: String| chaos::Host::ALL.iter().find(|host| host.0 == name).map_or(chaos::Host::Dix, |host| host.1);
+    PossibleValuesParser::new(chaos::Host::ALL.iter().map(|host| host.0)).map(of)
 }
 
 fn main() -> ExitCode {
@@ -187,7 +193,7 @@ impl CommandLine {
             Action::Packaging(packaging) => packaging.perform(CommandLine::command(), "xqos-bench"),
             Action::Chaos { seconds, operations, seed, host, verbose } => {
                 let counts = chaos::run(&chaos::Options {
-                    host: chaos::Host::from_name(host).unwrap_or(chaos::Host::Dix),
+                    host: *host,
                     seed: *seed,
                     seconds: *seconds,
                     operations: *operations,

@@ -9,6 +9,7 @@
 
 use super::say_ready;
 use crate::canvas::Canvas;
+use crate::names::named;
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 use x11rb::connection::Connection;
@@ -24,20 +25,22 @@ use x11rb::protocol::xproto::{
 };
 use x11rb::rust_connection::RustConnection;
 
-/// A kind of request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Long {
-    Rectangles,
-    Arcs,
-    PutImage,
-    ShmPutImage,
-    GetImage,
-    ShmGetImage,
-    CopyArea,
-    Scale,
-    Trapezoids,
-    Present,
+named! {
+    /// A kind of request.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Long {
+        Rectangles = "rectangles",
+        Arcs = "arcs",
+        PutImage = "put-image",
+        ShmPutImage = "shm-put-image",
+        GetImage = "get-image",
+        ShmGetImage = "shm-get-image",
+        CopyArea = "copy-area",
+        Scale = "scale",
+        Trapezoids = "trapezoids",
+        Present = "present",
+    }
 }
 
 /// Numbers of figures in a request, and the side of a figure.
@@ -49,22 +52,6 @@ const SIDE: u16 = 40;
 const SCALE: u16 = 2;
 /// A full circle, in 1/64 degree.
 const CIRCLE: i16 = 360 * 64;
-
-impl Long {
-    /// All kinds, with their names in experiment files.
-    pub const ALL: [(&'static str, Long); 10] = [
-        ("rectangles", Long::Rectangles),
-        ("arcs", Long::Arcs),
-        ("put-image", Long::PutImage),
-        ("shm-put-image", Long::ShmPutImage),
-        ("get-image", Long::GetImage),
-        ("shm-get-image", Long::ShmGetImage),
-        ("copy-area", Long::CopyArea),
-        ("scale", Long::Scale),
-        ("trapezoids", Long::Trapezoids),
-        ("present", Long::Present),
-    ];
-}
 
 pub(super) fn perform(kind: Long) -> Result<()> {
     let (connection, number) = xqos_client::connect(None)?;

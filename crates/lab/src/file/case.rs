@@ -167,7 +167,7 @@ pub(super) fn case(definition: &Definition, axes: &[AxisValues], cell: &Cell) ->
     let slice_us = read(&setting.slice, fill, slice)?;
     let managers = read(&setting.managers, fill, managers)?.flatten();
     let programs = setting.desk.iter().flatten();
-    let programs = programs.map(|name| one_of(&Program::ALL, &fill(name)).map_err(|what| Mistake::at(name, what)));
+    let programs = programs.map(|name| one_of(Program::ALL, &fill(name)).map_err(|what| Mistake::at(name, what)));
     let desktop = Desktop { managers, programs: programs.collect::<Result<_, _>>()? };
     let has_desktop = managers.is_some() || !desktop.programs.is_empty() || measure == Measure::OnScreen;
     let case = Case {
@@ -285,7 +285,7 @@ fn load_of(text: &LoadText, clients: Option<usize>, fill: &impl Fn(&str) -> Stri
     let kinds = [
         text.x11perf.as_ref().map(|test| Kind::Perf(fill(test))),
         read(&text.flood, fill, flood)?,
-        read(&text.long, fill, |what| one_of(&Long::ALL, what).map(Kind::Requests))?,
+        read(&text.long, fill, |what| one_of(Long::ALL, what).map(Kind::Requests))?,
         text.silent.then_some(Kind::Silent),
         read(&text.fill, fill, |percent| whole(percent).map(Kind::Fill))?,
         (!program.is_empty()).then_some(Kind::Program(program)),

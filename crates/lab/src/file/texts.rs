@@ -10,7 +10,7 @@ use xqos_cli::quantity;
 use xqos_core::{PolicyKind, ReservationKind};
 
 pub(super) fn managers(text: &str) -> Result<Option<Managers>, String> {
-    if text == "none" { Ok(None) } else { one_of(&Managers::ALL, text).map(Some) }
+    if text == "none" { Ok(None) } else { one_of(Managers::ALL, text).map(Some) }
 }
 
 /// The value with this name.
