@@ -23,7 +23,6 @@ mod stage;
 mod started;
 mod study;
 mod texts;
-mod trace;
 
 use crate::program::Missing;
 use crate::study::Study;

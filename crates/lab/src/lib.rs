@@ -56,6 +56,7 @@ pub mod statistics;
 mod study;
 mod system_calls;
 pub mod tiles;
+mod trace;
 mod tree;
 pub mod viewer;
 mod waiting;

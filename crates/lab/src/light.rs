@@ -29,6 +29,7 @@ use x11rb::protocol::xproto::{
     CreateGCAux, CreateWindowAux, Gcontext, GetInputFocusRequest, PolySegmentRequest, Segment, Window,
 };
 use x11rb::rust_connection::RustConnection;
+use xqos_client::Control;
 use xqos_core::ReservationKind;
 
 const LINES: usize = 200;
@@ -40,6 +41,13 @@ pub struct Reservation {
     pub budget_us: u32,
     pub period_us: u32,
     pub kind: ReservationKind,
+}
+
+impl Reservation {
+    /// Makes the reservation for a client; 0 stands for the connection's own.
+    pub fn make(self, control: &Control, client: u32) -> Result<()> {
+        Ok(control.reserve(client, self.budget_us, self.period_us, self.kind)?)
+    }
 }
 
 /// The light client and its parameters.
@@ -70,8 +78,7 @@ impl Light {
     /// Measures with this connection.
     pub fn measure_with(&self, connection: RustConnection, server: &Server, duration: Duration) -> Result<Measured> {
         if let Some(wanted) = self.reservation {
-            let own = connection.setup().resource_id_base;
-            server.control()?.reserve(own, wanted.budget_us, wanted.period_us, wanted.kind)?;
+            wanted.make(&server.control()?, connection.setup().resource_id_base)?;
         }
         Painter::new(connection)?.measure(self, server, duration)
     }
@@ -128,10 +135,8 @@ impl Painter {
     }
 
     fn measure(&mut self, light: &Light, server: &Server, duration: Duration) -> Result<Measured> {
-        let server_stat = server.schedstat();
-        let own_stat = SchedStat::of_this_thread();
-        let delayed =
-            |stat: &Option<SchedStat>| stat.as_ref().and_then(SchedStat::read).map_or(0, |got| got.delayed_ns);
+        let stats = [server.schedstat(), SchedStat::of_this_thread()];
+        let delayed = || stats.each_ref().map(|stat| SchedStat::delayed_ns(stat.as_ref()));
         let mut series = Series::default();
         let from = Instant::now() + light.warm_up;
         let to = from + duration;
@@ -141,11 +146,11 @@ impl Painter {
             if Instant::now() >= to {
                 break;
             }
-            let before = (delayed(&server_stat), delayed(&own_stat));
+            let before = delayed();
             let began = Instant::now();
             self.draw_and_wait()?;
             let response = began.elapsed();
-            let after = (delayed(&server_stat), delayed(&own_stat));
+            let after = delayed();
             if light.rests {
                 turn = Instant::now();
             }
@@ -153,8 +158,8 @@ impl Painter {
             if began >= from {
                 series.at_us.push(began.duration_since(from).as_micros() as u64);
                 series.response_ns.push(response.as_nanos() as u64);
-                series.server_delay_ns.push(after.0.saturating_sub(before.0));
-                series.own_delay_ns.push(after.1.saturating_sub(before.1));
+                series.server_delay_ns.push(after[0].saturating_sub(before[0]));
+                series.own_delay_ns.push(after[1].saturating_sub(before[1]));
                 series.missed_turns += missed;
             }
         }

@@ -49,9 +49,7 @@ pub struct Echoes {
 /// Moves the pointer `moves` times over the window of a line client. The client first makes the given reservation.
 pub fn measure(server: &Server, reservation: Option<Reservation>, moves: u32) -> Result<Echoes> {
     let control = server.control()?;
-    if let Some(wanted) = reservation {
-        control.reserve(0, wanted.budget_us, wanted.period_us, wanted.kind)?;
-    }
+    reservation.map_or(Ok(()), |wanted| wanted.make(&control, 0))?;
     let client = LineClient::new(&control)?;
     let (pointer, plan) = (Pointer::of(server)?, client.plan(moves));
     let (end, window) = (server.connect()?, client.window);

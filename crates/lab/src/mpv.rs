@@ -13,6 +13,7 @@
 use crate::folder::Folder;
 use crate::light::Reservation;
 use crate::process::Owned;
+use crate::trace::events;
 use anyhow::{Context, Result, anyhow, bail};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -21,7 +22,7 @@ use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use x11rb::connection::RequestConnection;
-use xqos_abi::ring::{Next, Reader};
+use xqos_abi::ring::Reader;
 use xqos_abi::trace::{Entry, Event, Level};
 use xqos_client::Control;
 use xqos_core::{ClientId, Fact, Service};
@@ -106,8 +107,7 @@ impl Playing {
             let pid = self.process.pid();
             let mut own = list.iter().filter(|client| client.pid as u32 == pid).peekable();
             if own.peek().is_some() {
-                let Reservation { budget_us, period_us, kind } = wanted;
-                return Ok(own.try_for_each(|client| control.reserve(client.client, budget_us, period_us, kind))?);
+                return own.try_for_each(|client| wanted.make(control, client.client));
             }
             self.go_on(limit, "connect")?;
         }
@@ -173,13 +173,9 @@ impl Playing {
     }
 
     fn read(&mut self) {
-        loop {
-            match self.trace.read() {
-                Next::Record(words) => Event::decode(words).into_iter().for_each(|event| self.take(event)),
-                Next::Lost(records) => self.lost += records,
-                Next::Nothing | Next::Ended => return,
-            }
-        }
+        let (events, lost) = events(&mut self.trace);
+        self.lost += lost;
+        events.into_iter().for_each(|event| self.take(event));
     }
 
     /// True for mpv itself, which may be a child of a launcher. The launcher is itself a client.

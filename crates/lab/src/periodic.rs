@@ -119,9 +119,7 @@ pub struct Periodic<'a> {
 /// Draws this many frames. The client first makes the given reservation.
 pub fn animate(server: &Server, habit: Habit, reservation: Option<Reservation>, frames: usize) -> Result<Frames> {
     let control = server.control()?;
-    if let Some(wanted) = reservation {
-        control.reserve(0, wanted.budget_us, wanted.period_us, wanted.kind)?;
-    }
+    reservation.map_or(Ok(()), |wanted| wanted.make(&control, 0))?;
     Periodic::new(control.connection()?, habit)?.run(None, frames, |_| {})
 }
 
@@ -157,8 +155,7 @@ impl<'a> Periodic<'a> {
     /// scheduler figures of the server.
     pub fn run(&self, server: Option<SchedStat>, count: usize, mut before: impl FnMut(usize)) -> Result<Frames> {
         let own = SchedStat::of_this_thread();
-        let delayed =
-            |stat: &Option<SchedStat>| stat.as_ref().and_then(SchedStat::read).map_or(0, |got| got.delayed_ns);
+        let delayed = |stat: &Option<SchedStat>| SchedStat::delayed_ns(stat.as_ref());
         let (mut frames, mut drawn) = (Frames::default(), Vec::new());
         std::thread::scope(|scope| {
             let all_drawn = || (0..count).map(|_| self.drawn()).collect::<Result<Vec<_>>>();

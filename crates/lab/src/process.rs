@@ -132,12 +132,11 @@ impl Drop for Owned {
 }
 
 /// Figures of the kernel's scheduler for a task since it started.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Scheduled {
+#[derive(Debug, PartialEq)]
+struct Scheduled {
     /// Time on a processor.
-    pub ran_ns: u64,
-    /// Time in which the task was runnable and waited for a processor.
-    pub delayed_ns: u64,
+    ran_ns: u64,
+    delayed_ns: u64,
 }
 
 /// A task's /proc/.../schedstat, kept open so that a reading is one system call.
@@ -159,8 +158,13 @@ impl SchedStat {
         stat.read().map(|_| stat)
     }
 
+    /// Time in which the task was runnable and waited for a processor; 0 if the kernel does not provide it.
+    pub fn delayed_ns(of: Option<&SchedStat>) -> u64 {
+        of.and_then(SchedStat::read).map_or(0, |scheduled| scheduled.delayed_ns)
+    }
+
     /// `None` once the task is gone.
-    pub fn read(&self) -> Option<Scheduled> {
+    fn read(&self) -> Option<Scheduled> {
         let mut text = [0; 96];
         let length = self.0.read_at(&mut text, 0).ok()?;
         parse_schedstat(std::str::from_utf8(&text[..length]).ok()?)

@@ -50,7 +50,7 @@ impl Stay {
         until: impl FnOnce() -> Result<()>,
     ) -> Result<Stay> {
         let schedstat = server.schedstat();
-        let delayed_ns = || schedstat.as_ref().and_then(SchedStat::read).map_or(0, |got| got.delayed_ns);
+        let delayed_ns = || SchedStat::delayed_ns(schedstat.as_ref());
         let (began_ns, delayed_before_ns) = (monotonic_ns(), delayed_ns());
         let mut loads = Vec::new();
         for load in case.loads.iter().filter(|_| case.setting.before.is_some()) {
@@ -130,9 +130,7 @@ pub(super) fn film(case: &Case, server: &Server, calibrated: &mut Calibrated, qu
 /// Runs ocbench in the calling thread. With a trace, this also measures its bursts.
 pub(super) fn wheel(case: &Case, server: &Server, calibrated: &mut Calibrated, quick: bool) -> Result<Figures> {
     let control = server.control()?;
-    if let Some(wanted) = case.reserve {
-        control.reserve(0, wanted.budget_us, wanted.period_us, wanted.kind)?;
-    }
+    case.reserve.map_or(Ok(()), |wanted| wanted.make(&control, 0))?;
     let is_stream = case.measure == Measure::Stream;
     let habit = if is_stream { STREAM } else { calibrated.wheel(server)? };
     let ocbench = Periodic::new(control.connection()?, habit)?;

@@ -5,7 +5,7 @@
 //! the client, serves other clients, or does neither because it polls or the kernel runs another task.
 
 use super::data::{Figures, named};
-use super::trace::events;
+use crate::trace::events;
 use std::collections::BTreeMap;
 use xqos_abi::ring::Reader;
 use xqos_abi::trace::{Entry, Event};

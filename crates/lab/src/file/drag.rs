@@ -8,7 +8,6 @@
 
 use super::case::Case;
 use super::data::{Figures, named};
-use super::trace::events;
 use crate::actor::{self, Role};
 use crate::canvas::Place;
 use crate::folder::Folder;
@@ -16,6 +15,7 @@ use crate::input::{Input, ProgramWindow};
 use crate::process::Owned;
 use crate::processor::{Pinned, SCENE};
 use crate::server::Server;
+use crate::trace::events;
 use anyhow::Result;
 use rustix::process::{Pid, setpriority_process};
 use std::collections::BTreeMap;

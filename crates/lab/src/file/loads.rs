@@ -71,6 +71,11 @@ impl Calibrated {
 
     pub fn start(&mut self, load: &LoadOf, server: &Server) -> Result<Running> {
         let display = server.display();
+        let flood =
+            |drawing| -> Result<Clients> { Ok(Clients::Flood(Box::new(Flood::start(server, drawing, load.clients)?))) };
+        let programs = |start: &dyn Fn() -> Result<Owned>| -> Result<Clients> {
+            Ok(Clients::Programs((0..load.clients).map(|_| start()).collect::<Result<_>>()?))
+        };
         let clients = match &load.kind {
             Kind::Perf(test) => {
                 let perf = &self.perfs[test];
@@ -78,15 +83,9 @@ impl Calibrated {
                 let perf = Perf { reps: ((perf.reps as f64 / shorter).ceil() as u64).max(1), ..perf.clone() };
                 Clients::Perf(Load::start(display, &perf, load.clients, load.placement)?)
             }
-            Kind::Flood(drawing) => Clients::Flood(Box::new(Flood::start(server, *drawing, load.clients)?)),
-            &Kind::Long(length, is_plaid) => {
-                let drawing = self.lengths[&(length, is_plaid)];
-                Clients::Flood(Box::new(Flood::start(server, drawing, load.clients)?))
-            }
-            Kind::Requests(kind) => {
-                let start = |_| Ok(actor::start(display, Role::Long { kind: *kind })?.process);
-                Clients::Programs((0..load.clients).map(start).collect::<Result<_>>()?)
-            }
+            Kind::Flood(drawing) => flood(*drawing)?,
+            &Kind::Long(length, is_plaid) => flood(self.lengths[&(length, is_plaid)])?,
+            Kind::Requests(kind) => programs(&|| Ok(actor::start(display, Role::Long { kind: *kind })?.process))?,
             Kind::Silent => {
                 let open = (0..load.clients).map(|_| draw_once(server)).collect::<Result<_>>()?;
                 Clients::Silent { _open: open }
@@ -95,12 +94,9 @@ impl Calibrated {
                 // Use the amount found on the first server for all servers, so that the work is the same.
                 let found = self.parts.get(percent).copied().map_or_else(|| Drawing::of_part(server, *percent), Ok)?;
                 self.parts.insert(*percent, found);
-                Clients::Flood(Box::new(Flood::start(server, found, load.clients)?))
+                flood(found)?
             }
-            Kind::Program(words) => {
-                let start = |_| program(words, display);
-                Clients::Programs((0..load.clients).map(start).collect::<Result<_>>()?)
-            }
+            Kind::Program(words) => programs(&|| program(words, display))?,
         };
         Ok(Running { name: load.name.clone(), clients })
     }
@@ -142,9 +138,7 @@ impl Running {
             std::thread::sleep(Duration::from_millis(20));
         };
         for &client in &clients {
-            if let Some(wanted) = load.reserve {
-                control.reserve(client, wanted.budget_us, wanted.period_us, wanted.kind)?;
-            }
+            load.reserve.map_or(Ok(()), |wanted| wanted.make(control, client))?;
             if let Some(weight) = load.weight {
                 control.set(Subject::Client(client), Setting::Weight(weight))?;
             }

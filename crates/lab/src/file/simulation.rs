@@ -221,7 +221,7 @@ impl Stage<'_> {
             let found = list.clients.into_iter().find(|client| client.pid as u32 == pid);
             Ok((list.now_ns, found.context("the server does not list x11perf")?))
         };
-        self.control.reserve(entry()?.1.client, wanted.budget_us, wanted.period_us, wanted.kind)?;
+        wanted.make(self.control, entry()?.1.client)?;
         // The first period still includes service from before the reservation.
         std::thread::sleep(period);
         let ((began_ns, before), from) = (entry()?, Instant::now());

@@ -8,13 +8,13 @@ use super::loads::{Calibrated, Running};
 use super::measure::Measure;
 use super::measuring::measure;
 use super::started::Started;
-use super::trace::Traced;
 use crate::boost;
 use crate::disturbance::Watch;
 use crate::process::{self, Memory, SchedStat};
 use crate::processor::{Pinned, Reserved, SCENE};
 use crate::program::require;
 use crate::server::{Kind, Module, Server, Setup};
+use crate::trace::Traced;
 use crate::workbench::Bench;
 use anyhow::{Context, Result};
 use std::collections::BTreeMap;
@@ -284,7 +284,7 @@ impl Count {
 
     fn without_asking(server: &Server, loads: &[Running]) -> Result<Count> {
         let switches = server.switches()?.iter().map(|thread| thread.voluntary + thread.involuntary).sum();
-        let delayed_ns = server.schedstat().as_ref().and_then(SchedStat::read).map_or(0, |got| got.delayed_ns);
+        let delayed_ns = SchedStat::delayed_ns(server.schedstat().as_ref());
         let written = loads.iter().filter_map(Running::written).sum();
         let (at, watcher) = (Instant::now(), process::cpu_time_of_threads(server.pid(), WATCHER)?);
         let (cpu, memory) = (server.cpu_time()?, server.memory()?);

@@ -15,7 +15,7 @@ use xqos_client::Control;
 const READ_EVERY: Duration = Duration::from_millis(20);
 
 /// All events that the trace holds now, and the number of lost records.
-pub(super) fn events(trace: &mut Reader) -> (Vec<Event>, u64) {
+pub(crate) fn events(trace: &mut Reader) -> (Vec<Event>, u64) {
     let (mut events, mut lost) = (Vec::new(), 0);
     loop {
         match trace.read() {
@@ -27,7 +27,7 @@ pub(super) fn events(trace: &mut Reader) -> (Vec<Event>, u64) {
 }
 
 #[derive(Debug)]
-pub(super) struct Traced {
+pub(crate) struct Traced {
     stop: Arc<AtomicBool>,
     reader: JoinHandle<(u64, u64)>,
 }
