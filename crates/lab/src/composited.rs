@@ -5,11 +5,12 @@
 
 use crate::folder::Folder;
 use crate::names::named;
+use crate::poll::poll;
 use crate::process::Owned;
 use crate::server::Server;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, ensure};
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use x11rb::protocol::xproto::ConnectionExt;
 use x11rb::rust_connection::RustConnection;
 
@@ -86,12 +87,9 @@ impl Composited {
 
 fn wait_for_owner(connection: &RustConnection, selection: &str, process: &mut Owned) -> Result<()> {
     let atom = connection.intern_atom(false, selection.as_bytes())?.reply()?.atom;
-    let limit = Instant::now() + PATIENCE;
-    while connection.get_selection_owner(atom)?.reply()?.owner == x11rb::NONE {
-        if !process.is_running() || Instant::now() > limit {
-            bail!("no client owns {selection}");
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    Ok(())
+    let owner = poll(PATIENCE, Duration::from_millis(20), || {
+        ensure!(process.is_running(), "it ended");
+        Ok(Some(connection.get_selection_owner(atom)?.reply()?.owner).filter(|owner| *owner != x11rb::NONE))
+    })?;
+    owner.map(drop).with_context(|| format!("no client owns {selection}"))
 }

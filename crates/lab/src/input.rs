@@ -2,11 +2,12 @@
 //! Programs that show a window, and their user's input: pointer and keys, injected through XTEST.
 
 use crate::canvas::Place;
+use crate::poll::poll;
 use crate::process::Owned;
 use crate::server::Server;
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow};
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use x11rb::connection::Connection;
 use x11rb::protocol::xproto::{
     AtomEnum, BUTTON_PRESS_EVENT, BUTTON_RELEASE_EVENT, ConfigureWindowAux, ConnectionExt as _, KEY_PRESS_EVENT,
@@ -41,17 +42,10 @@ impl ProgramWindow {
         command.env("DISPLAY", server.display());
         let process = Owned::start_silent(&mut command, GRACE)?;
         let connection = server.connect()?;
-        let limit = Instant::now() + PATIENCE;
-        loop {
-            let root = connection.setup().roots[0].root;
-            if let Some(window) = find(&connection, root, called)? {
-                return Ok(ProgramWindow { process, window });
-            }
-            if Instant::now() > limit {
-                bail!("{} does not show its window", called.1);
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        let root = connection.setup().roots[0].root;
+        let window = poll(PATIENCE, Duration::from_millis(20), || find(&connection, root, called))?;
+        let window = window.with_context(|| format!("{} does not show its window", called.1))?;
+        Ok(ProgramWindow { process, window })
     }
 
     /// Asks the window manager to change the window's place and size.

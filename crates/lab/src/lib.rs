@@ -46,6 +46,7 @@ mod pages;
 mod papers;
 mod periodic;
 mod pointer;
+mod poll;
 pub mod process;
 mod processor;
 pub mod program;

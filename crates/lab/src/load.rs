@@ -26,10 +26,11 @@
 //!
 //! A load counts as busy when its windows are in place and every client has completed a run since then.
 
+use crate::poll::poll;
 use crate::process::{self, Owned};
 use crate::program;
 use crate::tiles;
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use std::io::{BufRead, BufReader};
 use std::process::{ChildStdout, Command};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -74,13 +75,8 @@ impl Perf {
     /// Runs the test `repeat` times to the end.
     pub fn run(&self, display: &str, repeat: u64) -> Result<Vec<Run>> {
         let mut client = Client::start(display, self, repeat)?;
-        let limit = Instant::now() + Duration::from_secs(120);
-        while client.process.is_running() {
-            if Instant::now() > limit {
-                bail!("x11perf -{} did not end", self.test);
-            }
-            std::thread::sleep(Duration::from_millis(2));
-        }
+        poll(Duration::from_secs(120), Duration::from_millis(2), || Ok((!client.process.is_running()).then_some(())))?
+            .with_context(|| format!("x11perf -{} did not end", self.test))?;
         client.end();
         let runs = client.runs();
         if runs.len() as u64 != repeat {

@@ -70,15 +70,22 @@ impl Painter {
         let painted = Instant::now();
         self.connection.flush()?;
         let (drawable, middle) = self.looked_at;
-        while painted.elapsed() < LIMIT {
-            std::thread::sleep(LOOK_EVERY);
+        changed(painted, || {
             let seen = look(&self.eye, drawable, middle, (1, 1))?;
-            if u32::from_ne_bytes(seen[..4].try_into()?) & 0xff_ff_ff == self.colour {
-                return Ok(Some(painted.elapsed()));
-            }
-        }
-        Ok(None)
+            Ok(u32::from_ne_bytes(seen[..4].try_into()?) & 0xff_ff_ff == self.colour)
+        })
     }
+}
+
+/// Time since `began` until the change is seen; `None` if this exceeds the limit.
+fn changed(began: Instant, is_seen: impl Fn() -> Result<bool>) -> Result<Option<Duration>> {
+    while began.elapsed() < LIMIT {
+        std::thread::sleep(LOOK_EVERY);
+        if is_seen()? {
+            return Ok(Some(began.elapsed()));
+        }
+    }
+    Ok(None)
 }
 
 /// Reads a part of the screen.
@@ -139,13 +146,7 @@ impl Typist {
         let before = self.look()?;
         self.input.key_down(self.key)?;
         let pressed = Instant::now();
-        let mut echo = None;
-        while echo.is_none() && pressed.elapsed() < LIMIT {
-            std::thread::sleep(LOOK_EVERY);
-            if self.look()? != before {
-                echo = Some(pressed.elapsed());
-            }
-        }
+        let echo = changed(pressed, || Ok(self.look()? != before))?;
         self.input.key_up(self.key)?;
         Ok(echo)
     }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 //! Moves the windows of x11perf apart, as a window manager would. [`crate::load`] explains why.
 
-use anyhow::{Result, bail};
+use crate::poll::poll;
+use anyhow::{Context, Result};
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use x11rb::connection::Connection;
 use x11rb::protocol::xproto::{ConfigureWindowAux, ConnectionExt, Window};
 use x11rb::rust_connection::RustConnection;
@@ -24,19 +25,15 @@ pub const SCREEN: (u32, u32) = (3072, 1920);
 /// Waits until `count` copies have created their windows, and moves each to a free cell of the screen. Copies without a
 /// free cell stay where they are.
 pub fn arrange(connection: &RustConnection, count: usize, timeout: Duration) -> Result<()> {
-    let limit = Instant::now() + timeout;
-    loop {
+    let mut created = 0;
+    let placed = poll(timeout, Duration::from_millis(5), || {
         let clients = windows_by_client(connection)?;
         let waiting: Vec<&Copy> =
             clients.values().filter(|copy| copy.at == Some(PLACE) && copy.text.is_some()).collect();
-        if waiting.len() >= count {
-            return place(connection, &waiting, &clients);
-        }
-        if Instant::now() > limit {
-            bail!("only {} of {count} x11perf clients have created their windows", waiting.len());
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
+        created = waiting.len();
+        (created >= count).then(|| place(connection, &waiting, &clients)).transpose()
+    });
+    placed?.with_context(|| format!("only {created} of {count} x11perf clients have created their windows"))
 }
 
 /// The windows of one copy.

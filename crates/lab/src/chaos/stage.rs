@@ -4,13 +4,14 @@
 use super::garbage;
 use super::op::{GarbageBytes, Op, SLOTS, TESTS, Target};
 use crate::folder::Folder;
+use crate::poll::poll;
 use crate::process::Owned;
 use crate::program;
 use crate::server::{Server, Setup};
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, ensure};
 use std::fs;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use x11rb::connection::{Connection, RequestConnection};
 use x11rb::protocol::xproto::ConnectionExt;
 use xqos_abi::ring::{Next, Reader};
@@ -147,20 +148,14 @@ impl Stage {
         self.programs.iter_mut().flatten().for_each(Owned::ask_to_end);
         self.programs = Default::default();
         self.rings.clear();
+        // Close the connection, because the server resets when none is left.
         self.witness = None;
         let mut said = String::new();
-        let until = Instant::now() + PATIENCE;
-        while Instant::now() < until {
-            match self.server.control() {
-                Ok(control) => {
-                    self.witness = Some(control);
-                    return Ok(());
-                }
-                Err(error) => said = format!("{error:#}"),
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        Err(anyhow!("the server did not return from its reset: {said}"))
+        self.witness = poll(PATIENCE, Duration::from_millis(20), || {
+            Ok(self.server.control().map_err(|error| said = format!("{error:#}")).ok())
+        })?;
+        ensure!(self.witness.is_some(), "the server did not return from its reset: {said}");
+        Ok(())
     }
 }
 

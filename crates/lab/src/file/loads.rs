@@ -6,9 +6,10 @@ use crate::actor::{self, Role};
 use crate::flood::{Drawing, Flood};
 use crate::load::{Load, Perf, RUN};
 use crate::periodic::{Habit, Periodic};
+use crate::poll::poll;
 use crate::process::Owned;
 use crate::server::Server;
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 use std::collections::BTreeMap;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -120,23 +121,16 @@ impl Running {
         if load.clients_alone() == *load {
             return Ok(());
         }
-        let limit = Instant::now() + PATIENCE;
-        let clients = loop {
-            let list = control.clients()?.clients;
-            let own: Vec<u32> = self.of(&list).iter().map(|client| client.client).collect();
-            if own.len() >= load.clients {
-                break own;
-            }
-            if Instant::now() > limit {
-                bail!(
-                    "{} of {} clients of {} are connected: nothing can be set for the others",
-                    own.len(),
-                    load.clients,
-                    self.name
-                );
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        };
+        let mut clients = Vec::new();
+        poll(PATIENCE, Duration::from_millis(20), || {
+            clients = self.of(&control.clients()?.clients).iter().map(|client| client.client).collect();
+            Ok((clients.len() >= load.clients).then_some(()))
+        })?;
+        let (connected, wanted, name) = (clients.len(), load.clients, &self.name);
+        ensure!(
+            connected >= wanted,
+            "{connected} of {wanted} clients of {name} are connected: nothing can be set for the others"
+        );
         for &client in &clients {
             load.reserve.map_or(Ok(()), |wanted| wanted.make(control, client))?;
             if let Some(weight) = load.weight {

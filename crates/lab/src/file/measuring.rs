@@ -14,6 +14,7 @@ use crate::light::{Light, Measured, Series};
 use crate::line;
 use crate::os_noise::OsNoise;
 use crate::periodic::{ENGINE, animate};
+use crate::poll::poll;
 use crate::process::Owned;
 use crate::program::{self as programs, Missing};
 use crate::server::Server;
@@ -166,12 +167,8 @@ fn run(words: &[String], server: &Server, limit: Duration) -> Result<(Duration, 
         let _ = output.read_to_string(&mut text);
         (text, Instant::now())
     });
-    while process.is_running() {
-        if began.elapsed() > limit {
-            bail!("{program} did not end within {} s: each run must end by itself", limit.as_secs());
-        }
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    poll(limit, Duration::from_millis(1), || Ok((!process.is_running()).then_some(())))?
+        .with_context(|| format!("{program} did not end within {} s: each run must end by itself", limit.as_secs()))?;
     let status = process.pipes().wait()?;
     if status.code() == Some(NOT_FOUND) {
         return Err(Missing::new(process.complaint()).into());

@@ -36,17 +36,19 @@ pub(super) struct Stage<'a> {
     definition: &'a Definition,
     calibrated: Calibrated,
     // Drop order: loads end before their servers.
-    kept: Vec<KeptLoads>,
+    kept: Vec<Loads>,
     servers: BTreeMap<String, Started>,
 }
 
-/// Loads that continue from turn to turn.
-#[derive(Debug)]
-struct KeptLoads {
+/// The loads of a case, which may continue from turn to turn.
+#[derive(Debug, Default)]
+struct Loads {
     server: String,
     loads: Vec<LoadOf>,
     running: Vec<Running>,
     is_stopped: bool,
+    /// True if x11perf was stopped during a run, whose count is then invalid.
+    is_resumed: bool,
 }
 
 impl<'a> Stage<'a> {
@@ -113,7 +115,7 @@ impl<'a> Stage<'a> {
         }
         let mut loads = if case.setting.before.is_some() { Loads::default() } else { self.loads(case)? };
         let control = self.servers[&case.server_key()].control.as_ref();
-        for (load, running) in case.loads.iter().zip(loads.all()) {
+        for (load, running) in case.loads.iter().zip(&loads.running) {
             control.map_or(Ok(()), |control| running.set(load, control))?;
         }
         let display = self.servers[&case.server_key()].server.display();
@@ -121,11 +123,11 @@ impl<'a> Stage<'a> {
         drop(pinned);
         let _beside = case.has_one_processor().then(Pinned::beside_the_scene).transpose()?;
         let trial = self.measure(case, turn, &mut loads);
-        if let Some(kept) = loads.kept {
+        if self.definition.order.keep_loads && case.setting.before.is_none() {
             if let Some(control) = &self.servers[&case.server_key()].control {
-                kept.running.iter().try_for_each(|running| running.release(control))?;
+                loads.running.iter().try_for_each(|running| running.release(control))?;
             }
-            self.kept.push(kept);
+            self.kept.push(loads);
         }
         trial
     }
@@ -143,33 +145,25 @@ impl<'a> Stage<'a> {
     /// Starts or resumes the loads of the case, and stops all others.
     fn loads(&mut self, case: &Case) -> Result<Loads> {
         let server = &self.servers[&case.server_key()].server;
-        let start = |calibrated: &mut Calibrated| {
-            case.loads.iter().map(|load| calibrated.start(load, server)).collect::<Result<Vec<_>>>()
-        };
-        if !self.definition.order.keep_loads {
-            return Ok(Loads { kept: None, running: start(&mut self.calibrated)?, is_resumed: false });
-        }
         let loads: Vec<LoadOf> = case.loads.iter().map(LoadOf::clients_alone).collect();
-        let is_it = |kept: &KeptLoads| kept.server == case.server_key() && kept.loads == loads;
-        let found = self.kept.iter().position(is_it);
-        let mut kept = match found {
+        let is_it = |kept: &Loads| kept.server == case.server_key() && kept.loads == loads;
+        let mut chosen = match self.kept.iter().position(is_it) {
             Some(at) => self.kept.swap_remove(at),
             None => {
-                let running = start(&mut self.calibrated)?;
-                KeptLoads { server: case.server_key(), loads, running, is_stopped: false }
+                let running =
+                    case.loads.iter().map(|load| self.calibrated.start(load, server)).collect::<Result<_>>()?;
+                Loads { server: case.server_key(), loads, running, ..Loads::default() }
             }
         };
         let others = self.kept.iter_mut().filter(|other| !other.is_stopped).collect::<Vec<_>>();
-        let is_resumed = kept.is_stopped || !others.is_empty();
-        for other in others {
-            other.stop(true);
-        }
-        if is_resumed {
+        chosen.is_resumed = chosen.is_stopped || !others.is_empty();
+        others.into_iter().for_each(|other| other.stop(true));
+        if chosen.is_resumed {
             // Let the server process the pending requests of the other loads.
             std::thread::sleep(case.warm_up);
-            kept.stop(false);
+            chosen.stop(false);
         }
-        Ok(Loads { running: Vec::new(), kept: Some(kept), is_resumed })
+        Ok(chosen)
     }
 
     fn measure(&mut self, case: &Case, turn: u32, loads: &mut Loads) -> Result<Trial> {
@@ -190,9 +184,9 @@ impl<'a> Stage<'a> {
         }
         let watch = Watch::begin();
         let control = control.filter(|_| case.setting.unasked != Some(true));
-        let before = Count::before(server, control, loads.all())?;
+        let before = Count::before(server, control, &loads.running)?;
         let found = measure(case, (server, screen.as_mut()), &mut self.calibrated, quick)?;
-        let after = Count::after(server, control, loads.all())?;
+        let after = Count::after(server, control, &loads.running)?;
         let steal = watch.and_then(Watch::end).map_or(0.0, |disturbance| disturbance.steal);
         drop((processor, loan));
         let mut trial = Trial { case: case.cell.clone(), turn, values: found.values, samples: found.samples };
@@ -200,19 +194,17 @@ impl<'a> Stage<'a> {
         if let Some(traced) = traced {
             trial.values.extend(named(traced.end()));
         }
-        for load in loads.all_mut() {
-            load.see_running()?;
-        }
+        loads.running.iter_mut().try_for_each(Running::see_running)?;
         let cpu_s = (after.cpu - before.cpu).as_secs_f64();
         if !loads.is_resumed {
             let (elapsed_s, cpu_part) = ((found.to - found.from).as_secs_f64(), cpu_s / before.until(&after));
-            trial.values.extend(work(loads.all_mut(), (found.from, found.to), elapsed_s, cpu_part)?);
+            trial.values.extend(work(&mut loads.running, (found.from, found.to), elapsed_s, cpu_part)?);
         }
         trial.values.extend(named(after.since(&before)));
         trial
             .values
             .insert("memory_module".to_owned(), after.info.map_or(0.0, |info| f64::from(info.memory_bytes) / 1024.0));
-        let (served, shares) = served(loads.all(), &before.list, &after.list);
+        let (served, shares) = served(&loads.running, &before.list, &after.list);
         trial.values.extend(served);
         if !shares.is_empty() {
             trial.samples.insert("share".to_owned(), shares);
@@ -223,25 +215,7 @@ impl<'a> Stage<'a> {
     }
 }
 
-#[derive(Debug, Default)]
-struct Loads {
-    running: Vec<Running>,
-    kept: Option<KeptLoads>,
-    /// True if x11perf was stopped during a run, whose count is then invalid.
-    is_resumed: bool,
-}
-
 impl Loads {
-    fn all(&self) -> &[Running] {
-        self.kept.as_ref().map_or(&self.running, |kept| &kept.running)
-    }
-
-    fn all_mut(&mut self) -> &mut [Running] {
-        self.kept.as_mut().map_or(&mut self.running, |kept| &mut kept.running)
-    }
-}
-
-impl KeptLoads {
     fn stop(&mut self, stops: bool) {
         self.running.iter_mut().for_each(|load| load.stop(stops));
         self.is_stopped = stops;
@@ -269,16 +243,14 @@ struct Count {
 impl Count {
     /// Queries are made before and after the counted time, because they wake the server.
     fn before(server: &Server, control: Option<&Control>, loads: &[Running]) -> Result<Count> {
-        let list = control.map(Control::clients).transpose()?;
-        let info = control.map(Control::server_info).transpose()?;
+        let (list, info) = asked(control)?;
         std::thread::sleep(ASLEEP);
         Ok(Count { list, info, ..Count::without_asking(server, loads)? })
     }
 
     fn after(server: &Server, control: Option<&Control>, loads: &[Running]) -> Result<Count> {
         let count = Count::without_asking(server, loads)?;
-        let list = control.map(Control::clients).transpose()?;
-        let info = control.map(Control::server_info).transpose()?;
+        let (list, info) = asked(control)?;
         Ok(Count { list, info, ..count })
     }
 
@@ -322,6 +294,10 @@ impl Count {
             ("early_ends", of_info(|info| info.early_ends)),
         ]
     }
+}
+
+fn asked(control: Option<&Control>) -> Result<(Option<ClientList>, Option<ServerInfo>)> {
+    Ok((control.map(Control::clients).transpose()?, control.map(Control::server_info).transpose()?))
 }
 
 /// Values of every trial, independent of loads and measuring clients.

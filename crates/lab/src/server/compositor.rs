@@ -16,9 +16,10 @@
 
 use super::{Server, Setup};
 use crate::folder::Folder;
+use crate::poll::poll;
 use crate::process::Owned;
 use crate::program;
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use std::ffi::OsStr;
 use std::fs::{self, File, Permissions};
 use std::os::unix::ffi::OsStrExt;
@@ -26,7 +27,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use xqos_sys as sys;
 
 /// Time limit for a start. Some compositors draw in software, and the processors may be busy.
@@ -220,16 +221,13 @@ fn recorded(folder: &Folder) -> Result<Option<(u32, String)>> {
 }
 
 fn wait_for<T>(process: &mut Owned, log: &Path, mut look: impl FnMut() -> Result<Option<T>>) -> Result<T> {
-    let began = Instant::now();
-    loop {
-        if let Some(found) = look()? {
-            return Ok(found);
-        }
-        if !process.is_running() || began.elapsed() > PATIENCE {
-            bail!("{}", String::from_utf8_lossy(&fs::read(log).unwrap_or_default()));
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    let said = || String::from_utf8_lossy(&fs::read(log).unwrap_or_default()).into_owned();
+    let found = poll(PATIENCE, Duration::from_millis(10), || {
+        let found = look()?;
+        ensure!(found.is_some() || process.is_running(), said());
+        Ok(found)
+    });
+    found?.with_context(said)
 }
 
 /// The Xwayland of a compositor, whose child it usually is. It ends with the compositor, or else when this is dropped.
@@ -250,12 +248,9 @@ impl Xwayland {
 
 impl Drop for Xwayland {
     fn drop(&mut self) {
-        let end = Instant::now() + GRACE;
-        while self.is_running() {
-            if Instant::now() > end {
-                return sys::send(self.pid as i32, libc::SIGKILL);
-            }
-            std::thread::sleep(Duration::from_millis(2));
+        let gone = poll(GRACE, Duration::from_millis(2), || Ok((!self.is_running()).then_some(())));
+        if gone.is_ok_and(|gone| gone.is_none()) {
+            sys::send(self.pid as i32, libc::SIGKILL);
         }
     }
 }
