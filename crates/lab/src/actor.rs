@@ -22,7 +22,6 @@ use std::process::Command;
 use std::time::Duration;
 use x11rb::protocol::xproto::Window;
 
-/// A task that an actor performs.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
@@ -60,7 +59,6 @@ pub fn perform(role: &str) -> Result<()> {
     }
 }
 
-/// Reports that the actor is ready.
 fn say_ready(window: Window) -> Result<()> {
     let mut out = std::io::stdout().lock();
     writeln!(out, "{}", serde_json::to_string(&Ready { window })?)?;

@@ -25,7 +25,6 @@ use anyhow::{Result, anyhow};
 use std::path::Path;
 use xqos_cli::output;
 
-/// Trials of a full run.
 pub const USUAL_TRIALS: u32 = 6;
 
 /// Finds experiments by name; `all` selects all of them. Experiment files are added to the catalogue.

@@ -43,7 +43,6 @@ impl Host {
     }
 }
 
-/// Options of a run.
 #[derive(Clone, Debug)]
 pub struct Options {
     pub host: Host,
@@ -52,7 +51,6 @@ pub struct Options {
     pub seconds: u64,
     pub operations: u64,
     pub module: PathBuf,
-    /// Print each operation.
     pub is_verbose: bool,
 }
 
@@ -66,7 +64,6 @@ pub struct RunCounts {
 }
 
 impl RunCounts {
-    /// Renders the counts as a sentence.
     pub fn text(&self) -> String {
         let RunCounts { operations, resets, checks, slowest_answer } = self;
         format!(

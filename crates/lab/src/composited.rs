@@ -45,7 +45,6 @@ impl Managers {
     }
 }
 
-/// The managers of a server.
 #[derive(Debug)]
 pub struct Composited {
     // Drop order: the compositor ends before the window manager, and both before their folder is removed.
@@ -73,7 +72,6 @@ impl Composited {
         Ok(Composited { programs, _folder: folder })
     }
 
-    /// Process id of the compositing manager.
     pub fn compositor_pid(&self) -> Option<u32> {
         let (_, first) = self.programs.first().filter(|(name, _)| *name != "openbox")?;
         Some(first.pid())

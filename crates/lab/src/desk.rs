@@ -21,7 +21,6 @@ const GRACE: Duration = Duration::from_millis(1500);
 const SETTLING: Duration = Duration::from_secs(3);
 /// Place of the toolkit's window. At no size does it cover the terminal for typing or the painted rectangle.
 const PLACE: Place = (680, 30, 270, 500);
-/// Buttons of the wheel.
 const UP: u8 = 4;
 const DOWN: u8 = 5;
 /// openbox and xfwm4 resize a window with this button while this key is held down.
@@ -51,7 +50,6 @@ named! {
         Player = "player",
         /// A terminal that prints 200 lines every 50 ms.
         Terminal = "terminal",
-        /// A page that scrolls.
         Page = "page",
         /// A page of moving boxes.
         Animation = "animation",
@@ -102,7 +100,6 @@ impl Desk {
         Ok(Desk { programs, player, toolkit, _folder: folder })
     }
 
-    /// The player's window.
     pub fn player(&self) -> Option<Window> {
         self.player.as_ref().map(|player| player.window)
     }
@@ -197,7 +194,6 @@ impl Toolkit {
         Ok(())
     }
 
-    /// Position on the screen, and size.
     fn place(&self) -> Result<((i16, i16), (u16, u16))> {
         let (window, root) = (self.shown.window, self.connection.setup().roots[0].root);
         let geometry = self.connection.get_geometry(window)?.reply()?;

@@ -39,7 +39,6 @@ impl Disturbance {
         (!causes.is_empty()).then(|| causes.join(", "))
     }
 
-    /// The worse value of each field.
     pub fn worse(self, other: Disturbance) -> Disturbance {
         Disturbance {
             others: self.others.max(other.others),
@@ -48,7 +47,6 @@ impl Disturbance {
         }
     }
 
-    /// Names and values for reports.
     pub fn lines(&self) -> Vec<(&'static str, String)> {
         let mut lines = vec![("other work", percent(self.others)), ("steal", percent(self.steal))];
         lines.extend(self.pressure.map(|pressure| ("cpu pressure", percent(pressure))));

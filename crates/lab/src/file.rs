@@ -40,7 +40,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use std::thread;
 
-/// A mistake in a file, and its place.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mistake {
     /// The quoted text, or a line number.
@@ -54,7 +53,6 @@ enum Place {
     Line(usize),
 }
 
-/// An experiment of the benchmark: a valid file.
 #[derive(Debug)]
 pub struct Experiment {
     pub name: String,
@@ -121,7 +119,6 @@ impl Experiment {
         &self.definition.about
     }
 
-    /// Approximate duration in seconds.
     pub fn estimate_s(&self, quick: bool, trials: u32) -> f64 {
         let turns = self.turns(quick, trials);
         let of_case = |case: &Case| {
@@ -228,7 +225,6 @@ impl Experiment {
         self.cases.iter().filter(is_in).filter(|case| !quick || case.setting.quick != Some(false)).collect()
     }
 
-    /// Evaluates raw data.
     pub(crate) fn study(&self, raw: serde_json::Value) -> Result<Study> {
         let measured: Measured = serde_json::from_value(raw)?;
         let published = self.definition.setting.published.clone().unwrap_or_default();

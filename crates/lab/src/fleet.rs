@@ -26,26 +26,20 @@ use xqos_wire::analysis;
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct FleetSummary {
     pub sessions: u64,
-    /// Records of all traces.
     pub records: u64,
     pub trace_bytes: u64,
-    /// Tables made from the traces.
     pub table_bytes: u64,
     pub table_rows: u64,
     pub table_files: u64,
-    /// Time to turn traces into tables.
     pub export_s: f64,
-    /// Packets of all captures.
     pub packets: u64,
     pub capture_bytes: u64,
     pub report_bytes: u64,
     pub report_rows: u64,
-    /// Time to turn captures into tables.
     pub analyse_s: f64,
 }
 
 impl FleetSummary {
-    /// Renders the figures as sentences.
     pub fn text(&self) -> String {
         let FleetSummary { sessions, records, trace_bytes, table_bytes, table_rows, table_files, export_s, .. } = self;
         let FleetSummary { packets, capture_bytes, report_bytes, report_rows, analyse_s, .. } = self;

@@ -18,7 +18,6 @@ use x11rb::connection::Connection;
 use x11rb::protocol::xproto::{ConnectionExt, CreateGCAux, CreateWindowAux, GX, Rectangle, Screen, Window};
 use x11rb::rust_connection::RustConnection;
 
-/// What a request draws.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Drawing {
     /// This many squares with this side.
@@ -92,7 +91,6 @@ impl Flood {
         !self.threads.iter().any(JoinHandle::is_finished)
     }
 
-    /// Resource bases of the clients.
     pub fn clients(&self) -> impl Iterator<Item = u32> {
         let of_client = !self.killer.setup().resource_id_mask;
         self.windows.iter().map(move |window| window & of_client)
@@ -224,7 +222,6 @@ impl Drawing {
         Ok(Drawing::Part(batch as usize))
     }
 
-    /// Width and height of the window or pixmap.
     fn room(self) -> (u16, u16) {
         match self {
             Drawing::Squares(..) => (ROOM, ROOM),
@@ -249,7 +246,6 @@ impl Drawing {
         matches!(self, Drawing::Original | Drawing::Heavy | Drawing::Plaid(_))
     }
 
-    /// Rectangles of one request.
     fn rectangles(self, turn: usize) -> Vec<Rectangle> {
         match self {
             Drawing::Squares(count, side) => (0..count).map(|index| square(index, side)).collect(),

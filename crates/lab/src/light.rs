@@ -50,12 +50,10 @@ impl Reservation {
     }
 }
 
-/// The light client and its parameters.
 #[derive(Clone, Copy, Debug)]
 pub struct Light {
     /// Pauses for a period after each answer instead of keeping to fixed instants, so that no turn is skipped.
     pub rests: bool,
-    /// Interval of the turns.
     pub period: Duration,
     /// Turns in this time are not recorded.
     pub warm_up: Duration,
@@ -84,7 +82,6 @@ impl Light {
     }
 }
 
-/// A series, with its beginning and end.
 #[derive(Debug)]
 pub struct Measured {
     pub series: Series,
@@ -106,7 +103,6 @@ pub struct Series {
 }
 
 impl Series {
-    /// Fraction of turns that were missed.
     pub fn missed_part(&self) -> f64 {
         self.missed_turns as f64 / (self.missed_turns + self.response_ns.len() as u64).max(1) as f64
     }
@@ -180,7 +176,6 @@ impl Painter {
     }
 }
 
-/// The requests of a turn in wire format.
 fn requests(drawable: Window, gc: Gcontext) -> Vec<u8> {
     let mut bytes = Vec::new();
     for segment in (0..LINES).map(line) {

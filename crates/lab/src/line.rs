@@ -42,7 +42,6 @@ pub struct Echoes {
     pub echo_ms: Vec<f64>,
     /// From the server's timestamps.
     pub echo_server_ms: Vec<f64>,
-    /// Number of motions submitted.
     pub moved: u64,
 }
 
@@ -93,11 +92,9 @@ struct LineClient<'a> {
     connection: &'a RustConnection,
     window: Window,
     context: Gcontext,
-    /// Position of the window on the screen.
     corner: (i16, i16),
 }
 
-/// One motion as the client saw it.
 #[derive(Clone, Copy, Debug)]
 struct Motion {
     place: (i16, i16),

@@ -72,7 +72,6 @@ impl Perf {
         }
     }
 
-    /// Runs the test `repeat` times to the end.
     pub fn run(&self, display: &str, repeat: u64) -> Result<Vec<Run>> {
         let mut client = Client::start(display, self, repeat)?;
         poll(Duration::from_secs(120), Duration::from_millis(2), || Ok((!client.process.is_running()).then_some(())))?
@@ -86,7 +85,6 @@ impl Perf {
     }
 }
 
-/// One completed run of one client.
 #[derive(Clone, Copy, Debug)]
 pub struct Run {
     pub ended: Instant,

@@ -9,7 +9,6 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Place and time of a measurement.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
     pub processor: String,
@@ -25,7 +24,6 @@ pub struct Machine {
     /// Evidence of a virtual machine; empty if there is none.
     #[serde(default)]
     pub virtualisation: String,
-    /// Vendor and version that the server reports to clients.
     pub server: String,
     /// Version and a hash of the file: equal hashes mean the same module.
     #[serde(default)]
@@ -56,7 +54,6 @@ impl Machine {
         }
     }
 
-    /// Name and value of each fact, for reports.
     pub fn lines(&self) -> Vec<(&'static str, String)> {
         vec![
             ("processor", format!("{}, {} cores", self.processor, self.cores)),

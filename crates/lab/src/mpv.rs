@@ -113,12 +113,10 @@ impl Playing {
         }
     }
 
-    /// Number of frames drawn so far.
     pub fn frames(&self) -> usize {
         self.drawn.len()
     }
 
-    /// Waits until this many frames are drawn.
     pub fn reach(&mut self, frame: usize) -> Result<()> {
         let limit = Instant::now() + LIMIT;
         while self.drawn.len() < frame {
@@ -128,7 +126,6 @@ impl Playing {
         Ok(())
     }
 
-    /// Continues to play for this time.
     pub fn play(&mut self, time: Duration) -> Result<()> {
         let end = Instant::now() + time;
         while Instant::now() < end {

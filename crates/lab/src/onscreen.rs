@@ -28,7 +28,6 @@ const OF_ONE_FRAME: Duration = Duration::from_millis(2);
 /// Time for a window manager to set the keyboard focus after a click.
 const AFTER_CLICK: Duration = Duration::from_millis(100);
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Name of the terminal for typing.
 const NAME: &str = "typed-into";
 
 /// A window that is painted, and a client that looks for the result on the screen.
@@ -88,7 +87,6 @@ fn changed(began: Instant, is_seen: impl Fn() -> Result<bool>) -> Result<Option<
     Ok(None)
 }
 
-/// Reads a part of the screen.
 fn look(eye: &RustConnection, root: Window, (x, y): (i16, i16), (width, height): (u16, u16)) -> Result<Vec<u8>> {
     Ok(eye.get_image(ImageFormat::Z_PIXMAP, root, x, y, width, height, !0)?.reply()?.data)
 }
@@ -181,7 +179,6 @@ impl FrameCounter {
         Ok(FrameCounter { connection })
     }
 
-    /// Frames since the last call.
     pub fn count(&self) -> Result<u32> {
         self.connection.get_input_focus()?.reply()?;
         let (mut frames, mut last_ms) = (0, None::<u32>);

@@ -63,7 +63,6 @@ pub(crate) fn value(key: &str) -> Option<f64> {
     }
 }
 
-/// A cell of a table.
 pub(crate) fn cell(key: &str, row: usize, column: usize) -> Option<f64> {
     match &find(key)?.value {
         Number::One(_) => None,

@@ -28,7 +28,6 @@ use x11rb::rust_connection::RustConnection;
 use x11rb::wrapper::ConnectionExt as _;
 use xqos_sys::monotonic_ns;
 
-/// Drawing and timing of a client.
 #[derive(Clone, Copy, Debug)]
 pub struct Habit {
     /// Side of the window at the upper right of the screen, in pixels.
@@ -81,12 +80,10 @@ pub struct Frames {
 pub type Stretch = (u64, u64, u64);
 
 impl Frames {
-    /// Time from the beginning of each frame until it was drawn.
     pub fn latencies(&self) -> impl Iterator<Item = Stretch> + '_ {
         self.at_ns.iter().zip(&self.drawn_ns).zip(&self.kernel_ns).map(|((&at, &drawn), &kernel)| (at, drawn, kernel))
     }
 
-    /// Time from the beginning of one frame to that of the next.
     pub fn periods(&self) -> impl Iterator<Item = Stretch> + '_ {
         let wakes = self.wake_kernel_ns.iter().skip(1);
         let kernel = self.kernel_ns.iter().zip(wakes).map(|(latency, wake)| latency + wake);
@@ -97,12 +94,10 @@ impl Frames {
         self.latencies().map(|(at, drawn, _)| drawn.saturating_sub(at) as f64 / 1e6).collect()
     }
 
-    /// Intervals between drawn frames.
     pub fn interval_ms(&self) -> Vec<f64> {
         self.drawn_ns.windows(2).map(|pair| pair[1].saturating_sub(pair[0]) as f64 / 1e6).collect()
     }
 
-    /// Intervals between drawn frames on the server's clock.
     pub fn interval_by_server_ms(&self) -> Vec<f64> {
         self.drawn_ms.windows(2).map(|pair| pair[1].wrapping_sub(pair[0]).into()).collect()
     }
@@ -146,7 +141,6 @@ impl<'a> Periodic<'a> {
         Ok(client.habit)
     }
 
-    /// Resource base of this client.
     pub fn base(&self) -> u32 {
         self.connection.setup().resource_id_base
     }

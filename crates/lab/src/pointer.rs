@@ -16,12 +16,9 @@ use x11rb::protocol::xproto::{MOTION_NOTIFY_EVENT, Window};
 use x11rb::protocol::xtest::ConnectionExt;
 use x11rb::rust_connection::RustConnection;
 
-/// The source of the motion.
 #[derive(Debug)]
 pub enum Pointer {
-    /// The server that shows an Xephyr.
     Nested { host: Box<RustConnection>, root: Window },
-    /// A viewer of an Xtigervnc.
     Viewer(Viewer),
     /// An input device of an Xorg, with the size of the screen.
     Device(Arc<Device>, [u16; 2]),

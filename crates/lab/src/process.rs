@@ -64,7 +64,6 @@ impl Owned {
         self.child.id()
     }
 
-    /// The process's pipes, if they were requested.
     pub fn pipes(&mut self) -> &mut Child {
         &mut self.child
     }
@@ -171,7 +170,6 @@ impl SchedStat {
     }
 }
 
-/// Processor time of all threads of a process.
 pub fn cpu_time(pid: u32) -> Result<Duration> {
     cpu_time_where(pid, |_| true)
 }
@@ -204,7 +202,6 @@ pub struct ThreadSwitches {
     pub involuntary: u64,
 }
 
-/// Context switches of each thread of a process since it started.
 pub fn switches(pid: u32) -> Result<Vec<ThreadSwitches>> {
     let mut threads = Vec::new();
     for tid in thread_ids(pid)? {

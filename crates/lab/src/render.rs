@@ -6,7 +6,6 @@ use crate::study::{Study, Table, Verdict};
 use std::fmt::Write;
 use xqos_cli::width;
 
-/// Renders a whole study.
 pub fn study(study: &Study) -> String {
     let mut out = format!("{}\n{}\n", study.title, "=".repeat(study.title.len()));
     if !study.answer.is_empty() {
@@ -22,7 +21,6 @@ pub fn study(study: &Study) -> String {
     out
 }
 
-/// Renders verdicts as a table.
 pub fn verdicts(verdicts: &[Verdict]) -> String {
     let mut result = Table::new("", &["", "measured", "goal", "verdict", "range of the pairs"]);
     for verdict in verdicts {

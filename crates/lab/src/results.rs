@@ -30,7 +30,6 @@ pub(crate) struct Subject {
     pub module: String,
 }
 
-/// The stored result of one experiment.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Stored {
     pub experiment: String,
@@ -43,7 +42,6 @@ pub(crate) struct Stored {
     pub data: Data,
 }
 
-/// Content of a stored result.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Data {
@@ -118,7 +116,6 @@ impl Finding {
     }
 }
 
-/// All verdicts, each with its finding.
 fn verdicts(found: &[Finding]) -> impl Iterator<Item = (&Finding, &Verdict)> {
     found.iter().flat_map(|of| of.study.verdicts.iter().map(move |verdict| (of, verdict)))
 }

@@ -29,10 +29,8 @@ use x11rb::rust_connection::RustConnection;
 use xqos_client::Control;
 use xqos_core::PolicyKind;
 
-/// Name of the socket in the server's folder.
 const RFB_SOCKET: &str = "rfb";
 
-/// The server program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Xvfb,
@@ -80,7 +78,6 @@ impl Module {
     }
 }
 
-/// Describes a server to start.
 #[derive(Clone, Debug)]
 pub struct Setup {
     pub kind: Kind,
@@ -266,13 +263,11 @@ impl Server {
         self.process.stop(stops);
     }
 
-    /// The server's output so far.
     pub fn log(&self) -> String {
         let read = |name| fs::read(self.folder.path(name)).unwrap_or_default();
         String::from_utf8_lossy(&[read("log"), read("errors")].concat()).into_owned()
     }
 
-    /// A connection of a plain client.
     pub fn connect(&self) -> Result<RustConnection> {
         Ok(xqos_client::connect(Some(&self.display))?.0)
     }
@@ -292,7 +287,6 @@ impl Server {
         Ok(control)
     }
 
-    /// Vendor and version that the server reports to clients.
     pub fn version(&self) -> Result<String> {
         let connection = self.connect()?;
         let setup = connection.setup();
@@ -300,7 +294,6 @@ impl Server {
         Ok(format!("{:?} {} ({vendor})", self.kind, version_text(setup.release_number)))
     }
 
-    /// Processor time of all threads of the server so far.
     pub fn cpu_time(&self) -> Result<Duration> {
         process::cpu_time(self.pid())
     }

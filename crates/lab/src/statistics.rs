@@ -7,7 +7,6 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A summary of samples, in their unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Summary {
     pub count: usize,

@@ -11,7 +11,6 @@ pub use chart::{Chart, Group, Lane, Lanes, Line, Lines, Panel, Range, Ranges, Sc
 use crate::statistics::Spread;
 use serde::{Deserialize, Serialize};
 
-/// What an experiment found.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Study {
     pub title: String,
@@ -198,7 +197,6 @@ pub fn figure(value: f64) -> String {
     }
 }
 
-/// Milliseconds in a suitable unit.
 pub fn duration(ms: f64) -> String {
     match ms {
         _ if ms >= 0.1 => format!("{} ms", figure(ms)),
@@ -207,7 +205,6 @@ pub fn duration(ms: f64) -> String {
     }
 }
 
-/// A fraction as a percentage.
 pub fn percent(part: f64) -> String {
     let size = (part * 100.0).abs();
     if size < 10.0 { format!("{:.1} %", part * 100.0) } else { format!("{:.0} %", part * 100.0) }

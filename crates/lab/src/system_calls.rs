@@ -82,7 +82,6 @@ fn each(mut call: impl FnMut() -> io::Result<()>) -> Result<f64> {
     Ok(least)
 }
 
-/// Sockets that never become readable.
 fn sockets(count: usize) -> io::Result<Vec<UnixDatagram>> {
     (0..count).map(|_| UnixDatagram::unbound()).collect()
 }

@@ -36,12 +36,10 @@ pub fn arrange(connection: &RustConnection, count: usize, timeout: Duration) -> 
     placed?.with_context(|| format!("only {created} of {count} x11perf clients have created their windows"))
 }
 
-/// The windows of one copy.
 #[derive(Debug, Default)]
 struct Copy {
     drawing: Option<Window>,
     text: Option<Window>,
-    /// Position of the drawing window.
     at: Option<(i16, i16)>,
 }
 

@@ -52,7 +52,6 @@ impl Traced {
         Ok(Traced { stop, reader })
     }
 
-    /// Numbers of records and of lost records.
     pub fn end(self) -> [(&'static str, f64); 2] {
         self.stop.store(true, Ordering::Relaxed);
         let (records, lost) = self.reader.join().unwrap_or_default();

@@ -17,7 +17,6 @@ use std::path::PathBuf;
 pub(crate) struct Bench {
     pub quick: bool,
     pub pairs: u32,
-    /// Path of the module.
     pub module: PathBuf,
     pub progress: Progress,
     /// Path of the file of the experiment's parts, and the description of the run to which the parts belong.
@@ -31,12 +30,10 @@ impl Bench {
         Parts::open(path, of)
     }
 
-    /// Prints a progress line.
     pub fn say(&self, what: impl AsRef<str>) {
         self.progress.say(what.as_ref());
     }
 
-    /// Prints a line that stays.
     pub fn note(&self, what: impl AsRef<str>) {
         self.progress.note(what.as_ref());
     }

@@ -14,7 +14,6 @@ use anyhow::{Result, bail};
 use serde::Serialize;
 use std::path::Path;
 
-/// The comparison of two folders.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
     pub verdicts: Vec<Pair>,
@@ -22,7 +21,6 @@ pub struct Comparison {
     pub notes: Vec<String>,
 }
 
-/// A verdict that both folders have.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Pair {
     pub experiment: String,
@@ -82,7 +80,6 @@ impl Comparison {
         Comparison { verdicts, notes }
     }
 
-    /// Renders the comparison as a table.
     pub fn text(&self) -> String {
         let mut table = Table::new("", &["", "A", "range of A", "B", "range of B", "B / A", "B is"]);
         for pair in &self.verdicts {

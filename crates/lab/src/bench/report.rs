@@ -62,7 +62,6 @@ pub(crate) fn text(found: &[Finding]) -> String {
     }
 }
 
-/// The text of one result, with the reasons to doubt it.
 pub(super) fn of_one(finding: &Finding, build: Build) -> String {
     let doubts = build.caution(finding).into_iter().chain(finding.noise());
     doubts.fold(render::study(&finding.study), |text, doubt| format!("{text}\n{doubt}\n"))

@@ -72,7 +72,6 @@ struct Run<'a> {
     subject: Subject,
 }
 
-/// Outcome of one experiment.
 #[derive(Debug)]
 enum State {
     Measured,

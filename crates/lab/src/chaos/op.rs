@@ -9,13 +9,11 @@ use xqos_abi::{Grouping, Label, Setting, Subject};
 use xqos_core::PolicyKind;
 use xqos_sim::Dice;
 
-/// Maximum number of programs that run at the same time.
 pub(super) const SLOTS: usize = 8;
 /// Each program is x11perf with one of these tests.
 pub(super) const TESTS: [&str; 7] =
     ["-noop", "-rect10", "-rect500", "-getimagexy100", "-putimage100", "-ellipse100", "-pointer"];
 
-/// The target to which garbage is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Target {
     /// Bytes in place of a client's connection setup.
@@ -30,7 +28,6 @@ pub(super) enum Target {
 /// One operation. A slot names a program; if that program is not running or not yet connected, nothing is done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Op {
-    /// Start a program with this test in a slot.
     Start(usize, usize),
     Stop(usize),
     Continue(usize),
@@ -45,16 +42,13 @@ pub(super) enum Op {
     StopTrace,
     Lend(bool),
     Rules(bool),
-    /// Grab the server for this many milliseconds.
     Grab(u64),
     Garbage(Target, GarbageBytes),
-    /// Rest for this many milliseconds.
     Rest(u64),
     /// End all programs. The server resets when the last connection is closed.
     Reset,
 }
 
-/// How many bytes of garbage to send, and the seed of their values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct GarbageBytes {
     pub seed: u64,

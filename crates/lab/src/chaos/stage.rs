@@ -24,7 +24,6 @@ const GRACE: Duration = Duration::from_secs(10);
 const RULES: &str =
     "version = 1\n[[rule]]\nid = \"half\"\nmatch = { name = \"x11perf\" }\nset = { weight = 0.5, group = \"rules\" }\n";
 
-/// Number of records that one operation reads from a ring.
 const RECORDS: usize = 4096;
 
 #[derive(Debug)]
@@ -49,7 +48,6 @@ impl Stage {
         Ok(Stage { programs: Default::default(), rules: None, rings: Vec::new(), witness, server, folder })
     }
 
-    /// A connection that is used only for queries.
     pub(super) fn witness(&self) -> Result<&Control> {
         self.witness.as_ref().context("there is no connection while the server resets")
     }
@@ -108,7 +106,6 @@ impl Stage {
         Ok(())
     }
 
-    /// The client of a program, once it is connected.
     fn client(&self, slot: usize) -> Result<Option<u32>> {
         let Some(program) = &self.programs[slot] else { return Ok(None) };
         let list = self.witness()?.clients()?;

@@ -18,7 +18,6 @@ const DRAWN_NS: u64 = 150_000_000;
 /// Gaps much smaller than a pixel are closed in the chart.
 const CLOSED_NS: u64 = 20_000;
 
-/// Builds bursts from records.
 #[derive(Debug, Default)]
 pub(super) struct Recorder {
     base: u32,
@@ -29,7 +28,6 @@ pub(super) struct Recorder {
     /// Scheduling deadlines of its reservation, and when each was set.
     deadlines_ns: Vec<(u64, u64)>,
     bursts: Vec<Burst>,
-    /// Number of lost records.
     lost: u64,
     /// The burst in progress, and other clients' slices since the previous burst.
     burst: Option<Burst>,

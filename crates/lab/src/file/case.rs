@@ -21,11 +21,9 @@ use xqos_abi::trace::Level;
 use xqos_cli::quantity;
 use xqos_core::PolicyKind;
 
-/// A case that is ready to be measured.
 #[derive(Clone, Debug)]
 pub(super) struct Case {
     pub cell: Cell,
-    /// The server's name and setup.
     pub server: (String, Setup),
     /// `None` if there is no desktop and the screen is not observed.
     pub desktop: Option<Desktop>,
@@ -125,7 +123,6 @@ impl Case {
         self.setting.before.map(|full| if quick { full.div_ceil(4) } else { full })
     }
 
-    /// Frames or activations after the load.
     pub fn after(&self, quick: bool) -> usize {
         let full = self.setting.after.unwrap_or(0);
         if quick { full.div_ceil(4) } else { full }

@@ -12,7 +12,6 @@ pub(super) const KINDS: [&str; 4] = ["ranges", "lines", "scatter", "lanes"];
 /// Maximum number of samples to draw over their index. More of them could not be told apart.
 const CHARTED: usize = 100;
 
-/// The charts for which there are measurements.
 pub(super) fn charts(text: &ChartText, data: &Data) -> Vec<Chart> {
     let each = data.measured(&text.each, &text.only, &Cell::new());
     each.iter().filter_map(|within| chart(text, data, within)).collect()

@@ -17,7 +17,6 @@ pub(super) fn named<T>(all: impl IntoIterator<Item = (&'static str, T)>) -> BTre
 /// The name of each axis and of one of its values.
 pub(super) type Cell = BTreeMap<String, String>;
 
-/// One measurement of a case.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Trial {
     pub case: Cell,
@@ -26,14 +25,12 @@ pub(super) struct Trial {
     pub samples: BTreeMap<String, Vec<f64>>,
 }
 
-/// An axis and its values, in the order of the file.
 #[derive(Clone, Debug)]
 pub(super) struct AxisValues {
     pub name: String,
     pub values: Vec<(String, Setting)>,
 }
 
-/// All trials of an experiment.
 #[derive(Debug)]
 pub(super) struct Data {
     pub axes: Vec<AxisValues>,

@@ -123,7 +123,6 @@ impl Statistic {
         })
     }
 
-    /// Statistics without parameters.
     fn named(name: &str) -> Option<Statistic> {
         Some(match name {
             "mean" => Statistic::Mean,

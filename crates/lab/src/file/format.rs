@@ -8,7 +8,6 @@ use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// A complete file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Definition {
@@ -44,7 +43,6 @@ pub(super) struct Answer {
 #[derive(Clone, Debug)]
 pub(super) struct Axis(pub IndexMap<String, Setting>);
 
-/// Options for starting a server.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct ServerText {
@@ -60,7 +58,6 @@ pub(super) struct ServerText {
 
 macro_rules! settings {
     ($($name:ident: $kind:ty,)*) => {
-        /// The setting of a case.
         #[derive(Clone, Debug, Default, Deserialize)]
         #[serde(deny_unknown_fields)]
         pub(super) struct Setting {
@@ -144,7 +141,6 @@ pub(super) struct LoadText {
     pub group_reserve: Option<String>,
 }
 
-/// The order of measurements.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Order {
@@ -158,7 +154,6 @@ pub(super) struct Order {
     pub most_steal: Option<f64>,
 }
 
-/// A table with a row for each value of some axes.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Table {
@@ -179,7 +174,6 @@ pub(super) struct Table {
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Column(pub String, pub String, #[serde(default)] pub Option<String>);
 
-/// A value with or without a goal.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Verdict {
@@ -201,7 +195,6 @@ pub(super) struct Verdict {
     pub goal_of: Option<String>,
 }
 
-/// A chart.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Chart {

@@ -160,7 +160,6 @@ impl Running {
         Ok(())
     }
 
-    /// Releases the reservations of its clients.
     pub fn release(&self, control: &Control) -> Result<()> {
         let list = control.clients()?.clients;
         let mut reserved = self.of(&list).into_iter().filter(|client| client.period_us > 0);
@@ -186,7 +185,6 @@ impl Running {
         Ok(Some(load.work(from, to)?.iter().sum()))
     }
 
-    /// Fails if a client has ended.
     pub fn see_running(&mut self) -> Result<()> {
         match &mut self.clients {
             Clients::Perf(load) => load.see_running(),

@@ -81,7 +81,6 @@ impl Measure {
         )
     }
 
-    /// Names of all samples and values of the client.
     pub fn finds(self) -> impl Iterator<Item = String> {
         let (.., names) = Measure::ALL.into_iter().find(|(measure, ..)| *measure == self).expect("all are there");
         names.split_whitespace().flat_map(|name| match name.strip_suffix('*') {

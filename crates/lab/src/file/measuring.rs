@@ -45,7 +45,6 @@ const LONGEST_RUN: Duration = Duration::from_secs(900);
 /// A script that several experiments share. A command can begin with its name.
 const SCRIPT: (&str, &str) = ("start-over-link", include_str!("../../../../lab/start-over-link.sh"));
 
-/// Measures in the calling thread.
 pub(super) fn measure(
     case: &Case,
     (server, screen): (&Server, Option<&mut OnScreen>),
@@ -105,7 +104,6 @@ pub(super) fn measure(
     })
 }
 
-/// Runs the light client. With a trace, this also measures what its turns waited for.
 fn light(case: &Case, server: &Server, quick: bool) -> Result<Measurement> {
     let usual = Light::default();
     let period = case.period.unwrap_or(usual.period);

@@ -257,7 +257,6 @@ impl Readings {
         self.0.last().zip(self.0.first()).map_or(0, |(last, first)| last.0 - first.0)
     }
 
-    /// Server time of a request.
     fn each_us(&self) -> f64 {
         self.of_a_request(|reading| reading.1)
     }
@@ -275,7 +274,6 @@ impl Readings {
     }
 }
 
-/// Readings of each client.
 fn read_clients(control: &Control, is_over: &AtomicBool) -> Result<BTreeMap<u32, Readings>> {
     let mut asked: BTreeMap<u32, Readings> = BTreeMap::new();
     while !is_over.load(Ordering::Relaxed) {

@@ -29,7 +29,6 @@ const LEAST: (Duration, Duration) = (Duration::from_millis(1), Duration::from_mi
 /// A case is repeated at most this often while the machine's host takes much processor time.
 const MOST_AGAIN: u32 = 3;
 
-/// The running servers and loads.
 #[derive(Debug)]
 pub(super) struct Stage<'a> {
     bench: &'a Bench,
@@ -227,7 +226,6 @@ const ASLEEP: Duration = Duration::from_millis(20);
 /// Name of xqos's own thread in a server.
 const WATCHER: &str = "xqos-watcher";
 
-/// Totals since the server started.
 struct Count {
     at: Instant,
     cpu: Duration,

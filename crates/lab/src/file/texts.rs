@@ -13,7 +13,6 @@ pub(super) fn managers(text: &str) -> Result<Option<Managers>, String> {
     if text == "none" { Ok(None) } else { one_of(Managers::ALL, text).map(Some) }
 }
 
-/// The value with this name.
 pub(super) fn one_of<T: Copy>(all: &[(&str, T)], text: &str) -> Result<T, String> {
     let known = || all.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
     let found = all.iter().find(|(name, _)| *name == text).map(|&(_, value)| value);

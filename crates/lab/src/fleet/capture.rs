@@ -13,7 +13,6 @@ use xqos_wire::observe::Direction;
 
 /// Round trip of a query at the start, on a local network.
 const ROUND_TRIP_NS: u64 = 400_000;
-/// Interval between these queries.
 const STEP_NS: u64 = 600_000;
 const FIRST_PORT: u16 = 40_000;
 const DISPLAY_0: u16 = 6000;
@@ -23,7 +22,6 @@ const QUERY_POINTER: u8 = 38;
 /// XSync sends this request and waits for its reply.
 const GET_INPUT_FOCUS: u8 = 43;
 
-/// Bytes in transit.
 struct TimedBytes {
     at_ns: u64,
     place: usize,
@@ -31,7 +29,6 @@ struct TimedBytes {
     bytes: Vec<u8>,
 }
 
-/// A client's side of a connection.
 struct ClientTraffic {
     place: usize,
     sequence: u16,

@@ -85,7 +85,6 @@ pub(super) struct Session {
     number: u32,
 }
 
-/// A served burst.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Turn {
     /// Index into [`Session::programs`].

@@ -8,7 +8,6 @@ use super::Finding;
 
 const MARK: &str = "another build";
 
-/// The build that a report describes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Build<'a>(&'a str);
 

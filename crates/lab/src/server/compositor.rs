@@ -43,7 +43,6 @@ const BUS: &str = r#"<busconfig><type>session</type><listen>unix:path=FOLDER/bus
 /// For a compositor that refuses root. `--pdeathsig` is set again because the kernel clears it when the user changes.
 const AS_NOBODY: &str = "setpriv --reuid=65534 --regid=65534 --clear-groups --pdeathsig=TERM";
 
-/// The compositor that starts an Xwayland.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compositor {
     Weston,
@@ -55,7 +54,6 @@ pub enum Compositor {
 /// How to start a compositor. FOLDER, WIDTH and HEIGHT stand for the server's values, PATH for our own PATH.
 struct Recipe {
     command: &'static str,
-    /// Content of FOLDER/settings.
     settings: &'static str,
     environment: &'static [(&'static str, &'static str)],
     has_bus: bool,

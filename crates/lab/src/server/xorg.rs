@@ -7,7 +7,6 @@ use anyhow::Result;
 use std::fs;
 use std::os::unix::fs::symlink;
 
-/// Name of the pointer's socket in the server's folder.
 pub(super) const POINTER_SOCKET: &str = "pointer";
 
 pub(super) fn config(setup: &Setup, folder: &Folder) -> Result<String> {

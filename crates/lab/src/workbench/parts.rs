@@ -11,7 +11,6 @@ use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::path::Path;
 
-/// Parts measured so far.
 #[derive(Debug)]
 pub(crate) struct Parts<T> {
     list: Vec<T>,

@@ -50,7 +50,6 @@ impl Plan {
     }
 }
 
-/// Prints the progress of one experiment.
 #[derive(Debug)]
 pub(crate) struct Progress {
     name: String,
@@ -73,13 +72,11 @@ impl Progress {
         };
     }
 
-    /// Prints a line that is not overwritten.
     pub fn note(&self, what: &str) {
         let (at, of) = self.plan.place;
         line(&format!("[{at}/{of}] {}: {what}", self.name));
     }
 
-    /// Prints how long the experiment took.
     pub fn done(&self) {
         self.note(&format!("done in {:.0} s", self.began.elapsed().as_secs_f64()));
     }
