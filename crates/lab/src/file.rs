@@ -143,7 +143,8 @@ impl Experiment {
 
     /// Measures everything that has not been measured yet, so a run can continue after an interruption.
     pub(crate) fn run(&self, bench: &Bench) -> Result<serde_json::Value> {
-        let mut parts = bench.parts::<Trial>()?;
+        let (path, of) = &bench.parts;
+        let mut parts = Parts::open(path, of)?;
         let mut stage = Stage::new(bench, &self.definition);
         let turns = self.turns(bench.quick, bench.pairs);
         let outside: Vec<&AxisValues> =
@@ -188,10 +189,10 @@ impl Experiment {
     /// `None` if the case cannot be measured here.
     fn trial(&self, bench: &Bench, stage: &mut Stage, case: &Case, turn: u32) -> Result<Option<Trial>> {
         let name = case.name(&self.axes);
-        bench.say(format!("{name}: turn {}", turn + 1));
+        bench.progress.say(&format!("{name}: turn {}", turn + 1));
         match stage.trial(case, turn) {
             Err(error) if case.measure == Measure::Command && error.is::<Missing>() => {
-                bench.note(format!("{name}: left out: {error}"));
+                bench.progress.note(&format!("{name}: left out: {error}"));
                 Ok(None)
             }
             trial => trial.with_context(|| name),

@@ -29,26 +29,11 @@ use x11rb::protocol::xproto::{
     CreateGCAux, CreateWindowAux, Gcontext, GetInputFocusRequest, PolySegmentRequest, Segment, Window,
 };
 use x11rb::rust_connection::RustConnection;
-use xqos_client::Control;
-use xqos_core::ReservationKind;
+use xqos_abi::{Setting, Subject};
+use xqos_core::Reservation;
 
 const LINES: usize = 200;
 const PERIOD: Duration = Duration::from_millis(10);
-
-/// Budget and period of a reservation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reservation {
-    pub budget_us: u32,
-    pub period_us: u32,
-    pub kind: ReservationKind,
-}
-
-impl Reservation {
-    /// Makes the reservation for a client; 0 stands for the connection's own.
-    pub fn make(self, control: &Control, client: u32) -> Result<()> {
-        Ok(control.reserve(client, self.budget_us, self.period_us, self.kind)?)
-    }
-}
 
 #[derive(Clone, Copy, Debug)]
 pub struct Light {
@@ -76,7 +61,8 @@ impl Light {
     /// Measures with this connection.
     pub fn measure_with(&self, connection: RustConnection, server: &Server, duration: Duration) -> Result<Measured> {
         if let Some(wanted) = self.reservation {
-            wanted.make(&server.control()?, connection.setup().resource_id_base)?;
+            let own = Subject::Client(connection.setup().resource_id_base);
+            server.control()?.set(own, Setting::Reservation(wanted))?;
         }
         Painter::new(connection)?.measure(self, server, duration)
     }

@@ -9,7 +9,6 @@
 //! Motions are identified by their destination, because no two motions of a measurement lead to the same place.
 
 use crate::canvas::Canvas;
-use crate::light::Reservation;
 use crate::pointer::Pointer;
 use crate::server::Server;
 use anyhow::Result;
@@ -24,7 +23,9 @@ use x11rb::protocol::xproto::{
 };
 use x11rb::rust_connection::RustConnection;
 use x11rb::wrapper::ConnectionExt as _;
+use xqos_abi::{Setting, Subject};
 use xqos_client::Control;
+use xqos_core::Reservation;
 
 /// Side of the window at the lower right of the screen, in pixels.
 const SIDE: u16 = 400;
@@ -48,7 +49,7 @@ pub struct Echoes {
 /// Moves the pointer `moves` times over the window of a line client. The client first makes the given reservation.
 pub fn measure(server: &Server, reservation: Option<Reservation>, moves: u32) -> Result<Echoes> {
     let control = server.control()?;
-    reservation.map_or(Ok(()), |wanted| wanted.make(&control, 0))?;
+    reservation.map_or(Ok(()), |wanted| control.set(Subject::Client(0), Setting::Reservation(wanted)))?;
     let client = LineClient::new(&control)?;
     let (pointer, plan) = (Pointer::of(server)?, client.plan(moves));
     let (end, window) = (server.connect()?, client.window);

@@ -11,7 +11,6 @@
 //! its current position.
 
 use crate::folder::Folder;
-use crate::light::Reservation;
 use crate::process::Owned;
 use crate::trace::events;
 use anyhow::{Context, Result, anyhow, bail};
@@ -24,8 +23,9 @@ use std::time::{Duration, Instant};
 use x11rb::connection::RequestConnection;
 use xqos_abi::ring::Reader;
 use xqos_abi::trace::{Entry, Event, Level};
+use xqos_abi::{Setting, Subject};
 use xqos_client::Control;
-use xqos_core::{ClientId, Fact, Service};
+use xqos_core::{ClientId, Fact, Reservation, Service};
 use xqos_sys::{Processes, Procfs};
 
 const FRAMES_PER_SECOND: u32 = 25;
@@ -107,7 +107,9 @@ impl Playing {
             let pid = self.process.pid();
             let mut own = list.iter().filter(|client| client.pid as u32 == pid).peekable();
             if own.peek().is_some() {
-                return own.try_for_each(|client| wanted.make(control, client.client));
+                return own.try_for_each(|client| {
+                    Ok(control.set(Subject::Client(client.client), Setting::Reservation(wanted))?)
+                });
             }
             self.go_on(limit, "connect")?;
         }

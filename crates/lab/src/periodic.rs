@@ -13,7 +13,6 @@
 //! processor, no scheduler in the server can help.
 
 use crate::canvas::Canvas;
-use crate::light::Reservation;
 use crate::process::SchedStat;
 use crate::server::Server;
 use crate::statistics::median;
@@ -26,6 +25,8 @@ use x11rb::protocol::xproto::{
 };
 use x11rb::rust_connection::RustConnection;
 use x11rb::wrapper::ConnectionExt as _;
+use xqos_abi::{Setting, Subject};
+use xqos_core::Reservation;
 use xqos_sys::monotonic_ns;
 
 #[derive(Clone, Copy, Debug)]
@@ -114,7 +115,7 @@ pub struct Periodic<'a> {
 /// Draws this many frames. The client first makes the given reservation.
 pub fn animate(server: &Server, habit: Habit, reservation: Option<Reservation>, frames: usize) -> Result<Frames> {
     let control = server.control()?;
-    reservation.map_or(Ok(()), |wanted| wanted.make(&control, 0))?;
+    reservation.map_or(Ok(()), |wanted| control.set(Subject::Client(0), Setting::Reservation(wanted)))?;
     Periodic::new(control.connection()?, habit)?.run(None, frames, |_| {})
 }
 

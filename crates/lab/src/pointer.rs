@@ -18,7 +18,10 @@ use x11rb::rust_connection::RustConnection;
 
 #[derive(Debug)]
 pub enum Pointer {
-    Nested { host: Box<RustConnection>, root: Window },
+    Nested {
+        host: Box<RustConnection>,
+        root: Window,
+    },
     Viewer(Viewer),
     /// An input device of an Xorg, with the size of the screen.
     Device(Arc<Device>, [u16; 2]),

@@ -20,15 +20,12 @@ impl Summary {
     /// All zero if there are no samples.
     pub fn of(samples: impl IntoIterator<Item = f64>) -> Summary {
         let sorted = sorted(samples);
-        if sorted.is_empty() {
-            return Summary::default();
-        }
         Summary {
             count: sorted.len(),
             mean: mean(&sorted),
             p50: percentile(&sorted, 0.50),
             p99: percentile(&sorted, 0.99),
-            worst: sorted[sorted.len() - 1],
+            worst: percentile(&sorted, 1.0),
         }
     }
 }
@@ -46,15 +43,8 @@ impl Spread {
     /// All zero if there are no values.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Spread {
         let sorted = sorted(values);
-        if sorted.is_empty() {
-            return Spread::default();
-        }
-        Spread {
-            count: sorted.len(),
-            least: sorted[0],
-            median: median_of_sorted(&sorted),
-            greatest: sorted[sorted.len() - 1],
-        }
+        let [least, greatest] = [0.0, 1.0].map(|part| percentile(&sorted, part));
+        Spread { count: sorted.len(), least, median: median_of_sorted(&sorted), greatest }
     }
 }
 
@@ -65,8 +55,7 @@ pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
 
 /// The smallest value that at least `part` of the values do not exceed; 0 without values.
 pub fn quantile(values: impl IntoIterator<Item = f64>, part: f64) -> f64 {
-    let sorted = sorted(values);
-    if sorted.is_empty() { 0.0 } else { percentile(&sorted, part) }
+    percentile(&sorted(values), part)
 }
 
 /// 0 without values.
@@ -101,7 +90,7 @@ pub fn jain_index(shares: &[f64]) -> f64 {
 /// Nearest rank: the smallest value that at least `part` of the values do not exceed.
 fn percentile(sorted: &[f64], part: f64) -> f64 {
     let rank = (part * sorted.len() as f64).ceil() as usize;
-    sorted[rank.clamp(1, sorted.len()) - 1]
+    sorted.get(rank.saturating_sub(1)).copied().unwrap_or(0.0)
 }
 
 fn median_of_sorted(sorted: &[f64]) -> f64 {

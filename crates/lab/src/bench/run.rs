@@ -155,7 +155,7 @@ impl Run<'_> {
         let bench = Bench { quick, pairs, module: self.module.clone(), progress, parts: (parts, of) };
         let machine = Machine::facts(server, module);
         let watch = Watch::begin();
-        bench.say("starting");
+        bench.progress.say("starting");
         let raw = experiment.run(&bench)?;
         bench.progress.done();
         let disturbance = watch.and_then(Watch::end);

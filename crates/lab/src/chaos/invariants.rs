@@ -30,13 +30,8 @@ pub(super) struct IdleState {
     reservations: u32,
 }
 
-/// Counters that never decrease until the server resets.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Counters {
-    busy_ns: u64,
-    decisions: u64,
-    uptime_ns: u64,
-}
+/// Counters that never decrease until the server resets: busy time, decisions, and uptime.
+pub(super) type Counters = [u64; 3];
 
 /// Checks that a new client is answered, and returns how long this took.
 pub(super) fn answers(stage: &Stage) -> Result<Duration> {
@@ -52,9 +47,8 @@ pub(super) fn check_figures(stage: &Stage, before: &mut Counters) -> Result<()> 
     let list = control.clients()?;
     let info = control.server_info()?;
     ensure!(info.armed, "xqos stepped aside: {}", info.reason);
-    let now = Counters { busy_ns: info.busy_ns, decisions: info.decisions, uptime_ns: info.uptime_ns };
-    let goes_on =
-        now.busy_ns >= before.busy_ns && now.decisions >= before.decisions && now.uptime_ns >= before.uptime_ns;
+    let now = [info.busy_ns, info.decisions, info.uptime_ns];
+    let goes_on = before.iter().zip(now).all(|(before, now)| now >= *before);
     ensure!(goes_on, "totals decreased from {before:?} to {now:?}");
     *before = now;
     ensure!(info.busy_ns <= info.uptime_ns, "busy for {} of {} ns", info.busy_ns, info.uptime_ns);

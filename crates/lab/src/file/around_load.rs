@@ -19,7 +19,7 @@ use anyhow::{Result, anyhow};
 use std::process::Command;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
-use xqos_abi::ClientEntry;
+use xqos_abi::{ClientEntry, Setting, Subject};
 use xqos_client::Control;
 use xqos_sys::monotonic_ns;
 
@@ -130,7 +130,7 @@ pub(super) fn film(case: &Case, server: &Server, calibrated: &mut Calibrated, qu
 /// Runs ocbench in the calling thread. With a trace, this also measures its bursts.
 pub(super) fn wheel(case: &Case, server: &Server, calibrated: &mut Calibrated, quick: bool) -> Result<Figures> {
     let control = server.control()?;
-    case.reserve.map_or(Ok(()), |wanted| wanted.make(&control, 0))?;
+    case.reserve.map_or(Ok(()), |wanted| control.set(Subject::Client(0), Setting::Reservation(wanted)))?;
     let is_stream = case.measure == Measure::Stream;
     let habit = if is_stream { STREAM } else { calibrated.wheel(server)? };
     let ocbench = Periodic::new(control.connection()?, habit)?;
@@ -216,7 +216,11 @@ fn launcher(case: &Case) -> Result<Option<Command>> {
     let mut command = Command::new(program::own("xqos")?);
     command.args(["run", "--quiet"]);
     if let Some((server, (budget, period))) = both {
-        command.args(["--strict", "--reserve", &format!("{}us/{}us", server.budget_us, server.period_us)]);
+        command.args([
+            "--strict",
+            "--reserve",
+            &format!("{}us/{}us", server.budget_ns / 1000, server.period_ns / 1000),
+        ]);
         command.args(["--cpu", &format!("{}us/{}us", budget.as_micros(), period.as_micros()), "--"]);
     } else {
         command.args(["--reserve", "auto", "--"]);

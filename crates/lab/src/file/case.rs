@@ -10,7 +10,6 @@ use crate::actor::Long;
 use crate::composited::Managers;
 use crate::desk::Program;
 use crate::flood::Drawing;
-use crate::light::Reservation;
 use crate::load::{Placement, RUN};
 use crate::server::{self, Compositor, Module, Setup};
 use crate::tiles::SCREEN;
@@ -19,7 +18,7 @@ use std::time::Duration;
 use xqos_abi::Grouping;
 use xqos_abi::trace::Level;
 use xqos_cli::quantity;
-use xqos_core::PolicyKind;
+use xqos_core::{PolicyKind, Reservation};
 
 #[derive(Clone, Debug)]
 pub(super) struct Case {
@@ -108,7 +107,7 @@ impl Case {
     pub fn whole_periods(&self, quick: bool) -> Duration {
         let time = self.time(quick);
         let reserved = self.loads.iter().filter_map(|load| load.reserve);
-        let longest = reserved.map(|reserve| Duration::from_micros(reserve.period_us.into())).max();
+        let longest = reserved.map(|reserve| Duration::from_nanos(reserve.period_ns)).max();
         longest.map_or(time, |period| period * time.as_micros().div_ceil(period.as_micros()) as u32)
     }
 

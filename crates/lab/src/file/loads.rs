@@ -131,32 +131,25 @@ impl Running {
             connected >= wanted,
             "{connected} of {wanted} clients of {name} are connected: nothing can be set for the others"
         );
+        let apply = |subject, settings: &[Option<Setting>]| {
+            settings.iter().flatten().try_for_each(|setting| control.set(subject, *setting))
+        };
+        let group = load.group.as_ref().map(|group| Setting::Group(Label::new(&group.name)));
         for &client in &clients {
-            load.reserve.map_or(Ok(()), |wanted| wanted.make(control, client))?;
-            if let Some(weight) = load.weight {
-                control.set(Subject::Client(client), Setting::Weight(weight))?;
-            }
+            let reserve = load.reserve.map(Setting::Reservation);
+            apply(Subject::Client(client), &[reserve, load.weight.map(Setting::Weight), group])?;
             if let Some(priority) = load.priority {
                 let connection = control.connection()?;
                 connection.sync_initialize(3, 1)?.reply()?;
                 connection.sync_set_priority(client, priority)?.check()?;
             }
-            if let Some(group) = &load.group {
-                control.set(Subject::Client(client), Setting::Group(Label::new(&group.name)))?;
-            }
         }
         if let (Some(group), Some(&first)) = (&load.group, clients.first()) {
-            if let Some(ppm) = group.cap_ppm {
-                control.set(Subject::Group(first), Setting::Cap(ppm))?;
-            }
-            if let Some(wanted) = group.reserve {
-                let wanted = Setting::reservation(wanted.budget_us, wanted.period_us, wanted.kind);
-                control.set(Subject::Group(first), wanted)?;
-            }
+            let reserve = group.reserve.map(Setting::Reservation);
+            apply(Subject::Group(first), &[group.cap_ppm.map(Setting::Cap), reserve])?;
         }
         // The first period still includes service from before the reservation.
-        let period = load.reserve.map_or(0, |wanted| wanted.period_us);
-        std::thread::sleep(Duration::from_micros(period.into()));
+        std::thread::sleep(Duration::from_nanos(load.reserve.map_or(0, |wanted| wanted.period_ns)));
         Ok(())
     }
 

@@ -10,7 +10,7 @@ use super::case::Case;
 use super::data::{Figures, named};
 use super::started::follow;
 use crate::flood::{Drawing, Flood};
-use crate::light::{Light, Reservation};
+use crate::light::Light;
 use crate::line;
 use crate::load::{Load, Perf, Placement};
 use crate::periodic::{ANIMATION, animate};
@@ -20,9 +20,9 @@ use anyhow::{Context, Result, anyhow};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use xqos_abi::ClientEntry;
+use xqos_abi::{ClientEntry, Setting, Subject};
 use xqos_client::Control;
-use xqos_core::PolicyKind;
+use xqos_core::{PolicyKind, Reservation};
 use xqos_sim::outcome::{GroupResult, Outcome};
 use xqos_sim::scenario::{Costs, Regime, named as scenario};
 
@@ -76,8 +76,8 @@ pub(super) fn measure(case: &Case, server: &Server, quick: bool) -> Result<Figur
     if client == Client::Reserved {
         let wanted = case.reserve.context("this scenario needs a reservation")?;
         let (share, operations) = stage.reserved_share(wanted)?;
-        costs.insert("budget".to_owned(), wanted.budget_us.into());
-        costs.insert("period".to_owned(), wanted.period_us.into());
+        costs.insert("budget".to_owned(), wanted.budget_ns as f64 / 1e3);
+        costs.insert("period".to_owned(), wanted.period_ns as f64 / 1e3);
         let outcome = scenario(name, &costs)?.simulate(regime);
         let of = of_client(&outcome, "x11perf")?;
         let (simulated, requests) = (of.share(&outcome), of.requests as f64 / outcome.seconds);
@@ -215,18 +215,18 @@ impl Stage<'_> {
     fn reserved_share(&self, wanted: Reservation) -> Result<(f64, f64)> {
         let (mut load, _) = self.load(0)?;
         let load = load.as_mut().context("the load is x11perf")?;
-        let period = Duration::from_micros(wanted.period_us.into());
+        let period = Duration::from_nanos(wanted.period_ns);
         let entry = || -> Result<(u64, ClientEntry)> {
             let (list, pid) = (self.control.clients()?, load.pids()[0]);
             let found = list.clients.into_iter().find(|client| client.pid as u32 == pid);
             Ok((list.now_ns, found.context("the server does not list x11perf")?))
         };
-        wanted.make(self.control, entry()?.1.client)?;
+        self.control.set(Subject::Client(entry()?.1.client), Setting::Reservation(wanted))?;
         // The first period still includes service from before the reservation.
         std::thread::sleep(period);
         let ((began_ns, before), from) = (entry()?, Instant::now());
         // A second, in whole periods.
-        std::thread::sleep(period * 1_000_000_u32.div_ceil(wanted.period_us));
+        std::thread::sleep(period * 1_000_000_000_u64.div_ceil(wanted.period_ns) as u32);
         let (to, (ended_ns, after)) = (Instant::now(), entry()?);
         let operations: f64 = load.work(from, to)?.iter().sum();
         let share = (after.reserved_time_ns - before.reserved_time_ns) as f64 / (ended_ns - began_ns) as f64;

@@ -2,12 +2,11 @@
 //! Reads the texts of a case's settings: lengths of time, reservations, and names. An error says what to write instead.
 
 use crate::composited::Managers;
-use crate::light::Reservation;
 use std::time::Duration;
 use xqos_abi::Grouping;
 use xqos_abi::trace::Level;
 use xqos_cli::quantity;
-use xqos_core::{PolicyKind, ReservationKind};
+use xqos_core::{PolicyKind, Reservation, ReservationKind};
 
 pub(super) fn managers(text: &str) -> Result<Option<Managers>, String> {
     if text == "none" { Ok(None) } else { one_of(Managers::ALL, text).map(Some) }
@@ -39,10 +38,10 @@ pub(super) fn reservation(text: &str) -> Result<Reservation, String> {
             part.split_once('/').ok_or_else(|| format!("'{part}' is not a fraction: write one such as 1/6"))?;
         let (over, under) = (u64::from(whole(over)?), u64::from(whole(under)?.max(1)));
         let budget_us = (u64::from(period.0) * over / under) as u32;
-        return Ok(Reservation { budget_us, period_us: period.0, kind });
+        return Ok(xqos_abi::reservation(budget_us, period.0, kind));
     }
     let quantity::Reservation { budget, period } = what.parse()?;
-    Ok(Reservation { budget_us: budget.0, period_us: period.0, kind })
+    Ok(xqos_abi::reservation(budget.0, period.0, kind))
 }
 
 /// Nice values of the server and of the window manager: `-1/1`.

@@ -18,7 +18,7 @@ pub(crate) struct Parts<T> {
 }
 
 impl<T: Serialize + DeserializeOwned> Parts<T> {
-    pub(super) fn open(path: &Path, of: &str) -> Result<Parts<T>> {
+    pub fn open(path: &Path, of: &str) -> Result<Parts<T>> {
         let cannot = || format!("cannot write {}", path.display());
         let text = fs::read_to_string(path).unwrap_or_default();
         let mut lines = text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n'));
