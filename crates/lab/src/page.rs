@@ -100,25 +100,24 @@ fn write_study<'a>(out: &mut String, finding: &'a Finding, of: (bool, Build), ch
     if finding.quick {
         out.push_str("<p class=\"quick\">Quick run (--quick): shows that it works; its figures are not reliable.</p>");
     }
-    for chart in study.charts.iter().filter(|chart| matches!(chart, Chart::Scatter(_))) {
-        write_chart(out, chart, charts);
-    }
-    for table in &study.tables {
-        write_table(out, table);
-    }
-    for chart in study.charts.iter().filter(|chart| !matches!(chart, Chart::Scatter(_))) {
-        write_chart(out, chart, charts);
-    }
-    let _ = write!(out, "{}", pages::html(&finding.experiment).unwrap_or_default());
-    match study.verdicts.len() {
-        0..=MOST_CARDS => write_cards(out, &study.verdicts),
-        _ => write_verdicts(out, &study.verdicts),
-    }
+    let (scatters, others): (Vec<_>, Vec<_>) = study.charts.iter().partition(|one| matches!(one, Chart::Scatter(_)));
+    scatters.into_iter().for_each(|chart| write_chart(out, chart, charts));
+    out.extend(study.tables.iter().map(table));
+    others.into_iter().for_each(|chart| write_chart(out, chart, charts));
+    out.extend(pages::html(&finding.experiment));
+    *out += &match study.verdicts.len() {
+        0 => String::new(),
+        1..=MOST_CARDS => format!("<div class=\"cards\">{}</div>", study.verdicts.iter().map(card).collect::<String>()),
+        _ => verdicts(&study.verdicts),
+    };
     for doubt in build.caution(finding).into_iter().chain(finding.noise()) {
         let _ = write!(out, "<p class=\"quick\">{}</p>", escape(&doubt));
     }
-    write_machine(out, finding);
-    out.push_str("</section>");
+    let during = finding.disturbance.iter().flat_map(Disturbance::lines);
+    let pairs = (finding.pairs > 1).then(|| ("pairs", finding.pairs.to_string()));
+    let facts = finding.machine.lines().into_iter().chain(during).chain(pairs);
+    let facts = facts.map(|(name, value)| format!("<div><dt>{name}</dt><dd>{}</dd></div>", escape(&value)));
+    let _ = write!(out, "<dl class=\"machine\">{}</dl></section>", facts.collect::<String>());
 }
 
 fn write_chart<'a>(out: &mut String, chart: &'a Chart, charts: &mut Vec<&'a Chart>) {
@@ -133,78 +132,52 @@ fn write_chart<'a>(out: &mut String, chart: &'a Chart, charts: &mut Vec<&'a Char
     charts.push(chart);
 }
 
-fn write_cards(out: &mut String, verdicts: &[Verdict]) {
-    if verdicts.is_empty() {
-        return;
-    }
-    out.push_str("<div class=\"cards\">");
-    for verdict in verdicts {
-        let state = state(verdict);
-        let outcome = match verdict.is_met() {
-            None => verdict.text(),
-            Some(_) => format!("goal {}: {}", typeset(&verdict.goal_text()), verdict.text()),
-        };
-        let _ = write!(
-            out,
-            "<div class=\"card\"><div class=\"what\">{}</div><div class=\"value\">{}</div>\
-             <div class=\"{state}\">{}</div></div>",
-            escape(&verdict.what),
-            escape(&typeset(&verdict.value_text())),
-            escape(&outcome)
-        );
-    }
-    out.push_str("</div>");
+fn card(verdict: &Verdict) -> String {
+    let outcome = match verdict.is_met() {
+        None => verdict.text(),
+        Some(_) => format!("goal {}: {}", typeset(&verdict.goal_text()), verdict.text()),
+    };
+    let [what, value, outcome] = [&verdict.what, &typeset(&verdict.value_text()), &outcome].map(|text| escape(text));
+    format!(
+        "<div class=\"card\"><div class=\"what\">{what}</div><div class=\"value\">{value}</div>\
+         <div class=\"{}\">{outcome}</div></div>",
+        state(verdict)
+    )
 }
 
-fn write_verdicts(out: &mut String, verdicts: &[Verdict]) {
-    out.push_str("<div class=\"table\"><table><caption>Goals</caption><thead><tr><th class=\"text\"></th>");
-    for name in ["measured", "goal", "verdict", "range of the pairs"] {
-        let _ = write!(out, "<th>{name}</th>");
-    }
-    out.push_str("</tr></thead><tbody>");
-    for verdict in verdicts {
-        let _ = write!(out, "<tr><th scope=\"row\">{}</th>", escape(&verdict.what));
-        for cell in [verdict.value_text(), verdict.goal_text()] {
-            let _ = write!(out, "<td>{}</td>", escape(&typeset(&cell)));
-        }
-        let _ = write!(out, "<td class=\"{}\">{}</td>", state(verdict), escape(&verdict.text()));
-        let _ = write!(out, "<td>{}</td></tr>", escape(&verdict.spread_text()));
-    }
-    out.push_str("</tbody></table></div>");
+fn verdicts(verdicts: &[Verdict]) -> String {
+    let head = ["measured", "goal", "verdict", "range of the pairs"].map(|name| format!("<th>{name}</th>")).concat();
+    let row = |verdict: &Verdict| {
+        let [value, goal] = [verdict.value_text(), verdict.goal_text()].map(|text| escape(&typeset(&text)));
+        let [what, text, range] = [&verdict.what, &verdict.text(), &verdict.spread_text()].map(|text| escape(text));
+        let class = state(verdict);
+        format!(
+            "<tr><th scope=\"row\">{what}</th><td>{value}</td><td>{goal}</td><td class=\"{class}\">{text}</td>\
+             <td>{range}</td></tr>"
+        )
+    };
+    framed("Goals", &format!("<th class=\"text\"></th>{head}"), verdicts.iter().map(row))
 }
 
-fn write_table(out: &mut String, table: &Table) {
+fn table(table: &Table) -> String {
     // Give a class only to text columns, because most cells are numbers.
     let class = |column| if is_numeric(table, column) { "" } else { " class=\"text\"" };
-    let _ = write!(out, "<div class=\"table\"><table><caption>{}</caption><thead><tr>", escape(&table.title));
-    for (column, name) in table.head.iter().enumerate() {
-        let _ = write!(out, "<th{}>{}</th>", class(column), escape(name));
-    }
-    out.push_str("</tr></thead><tbody>");
-    for row in &table.rows {
-        out.push_str("<tr>");
-        for (column, cell) in row.iter().enumerate() {
-            let cell = escape(cell);
-            let _ = match column {
-                0 => write!(out, "<th scope=\"row\"><i class=\"dot {cell}\"></i>{cell}</th>"),
-                _ => write!(out, "<td{}>{cell}</td>", class(column)),
-            };
-        }
-        out.push_str("</tr>");
-    }
-    out.push_str("</tbody></table></div>");
+    let head = table.head.iter().enumerate();
+    let head = head.map(|(column, name)| format!("<th{}>{}</th>", class(column), escape(name)));
+    let cell = |(column, cell): (usize, &String)| match (column, escape(cell)) {
+        (0, cell) => format!("<th scope=\"row\"><i class=\"dot {cell}\"></i>{cell}</th>"),
+        (_, cell) => format!("<td{}>{cell}</td>", class(column)),
+    };
+    let row = |row: &Vec<String>| format!("<tr>{}</tr>", row.iter().enumerate().map(cell).collect::<String>());
+    framed(&escape(&table.title), &head.collect::<String>(), table.rows.iter().map(row))
 }
 
-fn write_machine(out: &mut String, finding: &Finding) {
-    out.push_str("<dl class=\"machine\">");
-    let during = finding.disturbance.iter().flat_map(Disturbance::lines);
-    for (name, value) in finding.machine.lines().into_iter().chain(during) {
-        let _ = write!(out, "<div><dt>{name}</dt><dd>{}</dd></div>", escape(&value));
-    }
-    if finding.pairs > 1 {
-        let _ = write!(out, "<div><dt>pairs</dt><dd>{}</dd></div>", finding.pairs);
-    }
-    out.push_str("</dl>");
+fn framed(caption: &str, head: &str, rows: impl Iterator<Item = String>) -> String {
+    format!(
+        "<div class=\"table\"><table><caption>{caption}</caption><thead><tr>{head}</tr></thead><tbody>{}</tbody></table>\
+         </div>",
+        rows.collect::<String>()
+    )
 }
 
 fn state(verdict: &Verdict) -> &'static str {
