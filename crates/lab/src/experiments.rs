@@ -33,11 +33,3 @@ pub fn all() -> Vec<Experiment> {
 pub(crate) fn page(name: &str) -> Option<&'static str> {
     ALL.iter().find(|(of, ..)| *of == name).map(|&(.., page)| page)
 }
-
-/// Keys of goals and of papers' figures that the experiments use.
-#[cfg(test)]
-pub(crate) fn keys() -> [std::collections::BTreeSet<String>; 2] {
-    let all = all();
-    let of = |names: fn(&Experiment) -> Vec<String>| all.iter().flat_map(names).collect();
-    [of(Experiment::goal_keys), of(Experiment::published_keys)]
-}

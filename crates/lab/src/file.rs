@@ -234,23 +234,6 @@ impl Experiment {
         Ok(study::study(&self.name, &self.definition, &data))
     }
 
-    #[cfg(test)]
-    pub(crate) fn goal_keys(&self) -> Vec<String> {
-        let of = |verdict: &format::Verdict| {
-            let each: Vec<&AxisValues> = self.axes.iter().filter(|axis| verdict.each.contains(&axis.name)).collect();
-            let key = |cell: &Cell| study::goal_key(&self.name, verdict, cell);
-            data::cells(&each).iter().map(key).filter(|key| crate::goals::find(key).is_some()).collect::<Vec<_>>()
-        };
-        self.definition.verdict.iter().flat_map(of).collect()
-    }
-
-    #[cfg(test)]
-    pub(crate) fn published_keys(&self) -> Vec<String> {
-        let of_axes = self.axes.iter().flat_map(|axis| &axis.values).map(|(_, setting)| setting);
-        let all = of_axes.chain([&self.definition.setting]).filter_map(|setting| setting.published.as_ref());
-        all.flat_map(|keys| keys.values()).map(|key| key.split('(').next().unwrap_or(key).to_owned()).collect()
-    }
-
     /// The experiment file with which these raw data were measured.
     pub(crate) fn of_raw(name: &str, raw: &serde_json::Value) -> Option<Experiment> {
         let text = raw.get("file")?.as_str()?;
@@ -267,4 +250,4 @@ fn in_turn(mut cases: Vec<&Case>, turn: u32) -> Vec<&Case> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -36,6 +36,30 @@ groups = ["load"]
 y = "response"
 "#;
 
+impl Experiment {
+    fn goal_keys(&self) -> Vec<String> {
+        let of = |verdict: &format::Verdict| {
+            let each: Vec<&AxisValues> = self.axes.iter().filter(|axis| verdict.each.contains(&axis.name)).collect();
+            let key = |cell: &Cell| study::goal_key(&self.name, verdict, cell);
+            data::cells(&each).iter().map(key).filter(|key| crate::goals::find(key).is_some()).collect::<Vec<_>>()
+        };
+        self.definition.verdict.iter().flat_map(of).collect()
+    }
+
+    fn published_keys(&self) -> Vec<String> {
+        let of_axes = self.axes.iter().flat_map(|axis| &axis.values).map(|(_, setting)| setting);
+        let all = of_axes.chain([&self.definition.setting]).filter_map(|setting| setting.published.as_ref());
+        all.flat_map(|keys| keys.values()).map(|key| key.split('(').next().unwrap_or(key).to_owned()).collect()
+    }
+}
+
+/// Keys of goals and of papers' figures that the experiments use.
+pub(crate) fn keys() -> [std::collections::BTreeSet<String>; 2] {
+    let all = crate::experiments::all();
+    let of = |names: fn(&Experiment) -> Vec<String>| all.iter().flat_map(names).collect();
+    [of(Experiment::goal_keys), of(Experiment::published_keys)]
+}
+
 #[test]
 fn every_built_in_experiment_is_valid() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../lab/experiments");

@@ -16,7 +16,7 @@ fn entries() -> impl Iterator<Item = (String, &'static Entry)> {
 fn experiments_and_ledger_have_the_same_keys() {
     let ledger: BTreeSet<String> = entries().map(|(key, _)| key).collect();
     assert!(ledger.len() > 50, "{ledger:?}");
-    let [used, _] = crate::experiments::keys();
+    let [used, _] = crate::file::tests::keys();
     assert_eq!(used.symmetric_difference(&ledger).collect::<Vec<_>>(), [""; 0]);
 }
 

@@ -18,7 +18,7 @@ fn experiments_and_documents_use_all_figures_of_the_papers() {
     let all = PAPERS.iter().flat_map(|(paper, found)| found.figures.keys().map(move |name| format!("{paper}.{name}")));
     let all: BTreeSet<String> = all.collect();
     assert!(all.len() > 12, "{all:?}");
-    let [_, mut used] = crate::experiments::keys();
+    let [_, mut used] = crate::file::tests::keys();
     used.extend(in_the_document());
     assert_eq!(used.symmetric_difference(&all).collect::<Vec<_>>(), [""; 0]);
 }
