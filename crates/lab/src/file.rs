@@ -3,12 +3,11 @@
 //!
 //! A file is checked ([`check`]), and its axes are combined into cases ([`case`]). Each case is measured once per turn
 //! ([`stage`], [`loads`], [`measuring`]). Expressions over these trials ([`data`], [`expression`]) give the tables,
-//! verdicts and charts ([`study`], [`chart`]). docs/experiments/format.md describes the format.
+//! verdicts and charts ([`study`]). docs/experiments/format.md describes the format.
 
 mod around_load;
 mod bursts;
 mod case;
-mod chart;
 mod check;
 mod data;
 mod drag;
@@ -17,7 +16,6 @@ mod format;
 mod loads;
 mod measure;
 mod measuring;
-mod onscreen;
 mod simulation;
 mod stage;
 mod started;

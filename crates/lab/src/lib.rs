@@ -19,7 +19,6 @@
 
 pub mod actor;
 pub mod bench;
-mod boost;
 mod canvas;
 pub mod chaos;
 mod composited;
@@ -42,7 +41,6 @@ mod names;
 mod onscreen;
 mod os_noise;
 mod page;
-mod pages;
 mod papers;
 mod periodic;
 mod pointer;

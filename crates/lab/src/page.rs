@@ -5,11 +5,12 @@
 //! Text, verdicts and tables are generated here. The browser draws the charts from data in the page.
 
 use crate::disturbance::Disturbance;
-use crate::pages;
+use crate::experiments;
 use crate::render::is_numeric;
-use crate::results::{Build, Finding, conclusions};
+use crate::results::{Build, Finding, conclusions, with_figures};
 use crate::study::{Chart, Study, Table, Verdict};
 use anyhow::Result;
+use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 use std::fmt::Write;
 
 const FRAME: &str = include_str!("page/page.html");
@@ -41,7 +42,7 @@ pub(crate) fn html(findings: &[Finding]) -> Result<String> {
         write_study(&mut body, finding, (findings.len() == 1, build), &mut charts);
     }
     if findings.len() > 1 {
-        let _ = write!(body, "<section id=\"papers\"><h2>{PAPERS}</h2>{}</section>", pages::papers(findings));
+        let _ = write!(body, "<section id=\"papers\"><h2>{PAPERS}</h2>{}</section>", papers(findings));
     }
     let conclusions = list(&conclusions(findings));
     // The page of one experiment starts with its result; the page of several starts with the conclusions.
@@ -104,7 +105,7 @@ fn write_study<'a>(out: &mut String, finding: &'a Finding, of: (bool, Build), ch
     scatters.into_iter().for_each(|chart| write_chart(out, chart, charts));
     out.extend(study.tables.iter().map(table));
     others.into_iter().for_each(|chart| write_chart(out, chart, charts));
-    out.extend(pages::html(&finding.experiment));
+    out.extend(page_of(&finding.experiment));
     *out += &match study.verdicts.len() {
         0 => String::new(),
         1..=MOST_CARDS => format!("<div class=\"cards\">{}</div>", study.verdicts.iter().map(card).collect::<String>()),
@@ -196,6 +197,43 @@ fn typeset(quantity: &str) -> String {
 
 fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+/// The items of the papers.
+static ITEMS: &str = include_str!("../../../docs/papers.md");
+
+/// The prose of an experiment's page, docs/experiments/NAME.md, as HTML; `None` if there is no page. The prose is thus
+/// written only once. Tables come from the report itself, and links are reduced to their text.
+fn page_of(name: &str) -> Option<String> {
+    experiments::page(name).map(|page| without_links(&prose(page)))
+}
+
+/// The items of the papers with the figures of these results, as HTML.
+fn papers(found: &[Finding]) -> String {
+    let items = with_figures(ITEMS, found);
+    let title = items.lines().next().unwrap_or_default();
+    // The headings of the page become lower than those of the report.
+    without_links(&items.replacen(title, "", 1).replace("\n## ", "\n### "))
+}
+
+fn without_links(markdown: &str) -> String {
+    let is_kept = |event: &Event| {
+        !matches!(event, Event::Start(Tag::Link { .. } | Tag::Image { .. }) | Event::End(TagEnd::Link | TagEnd::Image))
+            && !matches!(event, Event::Html(_) | Event::InlineHtml(_))
+    };
+    let mut out = String::new();
+    pulldown_cmark::html::push_html(&mut out, Parser::new_ext(markdown, Options::ENABLE_TABLES).filter(is_kept));
+    out
+}
+
+/// The page without its title, its command and its section of figures.
+fn prose(page: &str) -> String {
+    let command = |line: &&str| !line.starts_with("    xqos bench run ");
+    let body: Vec<&str> = page.lines().skip(1).filter(command).collect();
+    let body = body.join("\n");
+    let sections = body.split("\n## ").filter(|section| !section.starts_with("Figures"));
+    // Make the headings of the page lower than those of the report.
+    sections.collect::<Vec<_>>().join("\n#### ")
 }
 
 #[cfg(test)]

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: MIT
-//! Pins a thread to a processor, uses processor time by the thread's own clock, and reserves processor time.
+//! Pins a thread to a processor, uses processor time by the thread's own clock, reserves processor time, and runs
+//! `xqos boost`.
 //!
 //! Children and threads inherit the processors of the thread that starts them, so a whole scene (server and programs)
 //! runs on one processor if it is started while a [`Pinned`] exists.
 
-use anyhow::{Context, Result};
+use crate::process::Owned;
+use crate::program;
+use anyhow::{Context, Result, ensure};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
+use std::process::Command;
 use std::time::Duration;
 use xqos_sys::Attributes;
 
@@ -73,6 +77,18 @@ impl Drop for Reserved {
         // Switching to the normal class requires no capability.
         let _ = Attributes::normal(0, 0).give(0);
     }
+}
+
+/// Starts `xqos boost` and returns when it is ready. If this fails, the error includes its message. If `expose` is
+/// zero, only the server is boosted.
+pub fn boost(display: &str, expose: Duration) -> Result<Owned> {
+    let mut command = Command::new(program::own("xqos")?);
+    let limit = if expose.is_zero() { "off".to_owned() } else { format!("{}ms", expose.as_millis()) };
+    command.args(["boost", "--expose", &limit, "--display", display]);
+    let started = Owned::start_until_line(&mut command, Duration::from_secs(1));
+    let (process, line) = started.context("xqos boost did not start")?;
+    ensure!(line.trim() == "ready", "xqos boost did not start: {line}");
+    Ok(process)
 }
 
 #[cfg(test)]

@@ -9,10 +9,10 @@ use super::case::Case;
 use super::data::{Figures, named};
 use super::loads::{Calibrated, Running};
 use super::measure::{Measure, PARTS};
-use crate::boost;
 use crate::mpv::{Drawn, Playing};
 use crate::periodic::{Periodic, STREAM, Stretch};
 use crate::process::{Owned, SchedStat};
+use crate::processor::boost;
 use crate::program;
 use crate::server::Server;
 use anyhow::{Result, anyhow};
@@ -87,7 +87,7 @@ impl Stay {
 /// Plays a film with mpv and measures the intervals at which the server draws its frames.
 pub(super) fn film(case: &Case, server: &Server, calibrated: &mut Calibrated, quick: bool) -> Result<Figures> {
     let control = server.control()?;
-    let _boost = case.processor.map(|_| boost::start(server.display(), Duration::ZERO)).transpose()?;
+    let _boost = case.processor.map(|_| boost(server.display(), Duration::ZERO)).transpose()?;
     let mut playing =
         Playing::start(launcher(case)?, &control, server.display(), case.setting.framedrop == Some(true))?;
     if let (Some(wanted), None) = (case.reserve, case.processor) {

@@ -3,13 +3,12 @@
 
 use super::Mistake;
 use super::case::Case;
-use super::chart::KINDS;
 use super::data::{AxisValues, Cell, cells, filled};
 use super::expression::Expression;
 use super::format::{Column, Definition};
 use super::measure::Measure;
 use super::stage::{ALWAYS, OF_A_LOAD};
-use super::study::{BY, SHOWN};
+use super::study::{BY, KINDS, SHOWN};
 use crate::papers;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -8,10 +8,9 @@ use super::loads::{Calibrated, Running};
 use super::measure::Measure;
 use super::measuring::measure;
 use super::started::Started;
-use crate::boost;
 use crate::disturbance::Watch;
 use crate::process::{self, Memory, SchedStat};
-use crate::processor::{Pinned, Reserved, SCENE};
+use crate::processor::{Pinned, Reserved, SCENE, boost};
 use crate::program::require;
 use crate::server::{Kind, Module, Server, Setup};
 use crate::trace::Traced;
@@ -118,7 +117,7 @@ impl<'a> Stage<'a> {
             control.map_or(Ok(()), |control| running.set(load, control))?;
         }
         let display = self.servers[&case.server_key()].server.display();
-        let _boost = case.boost.map(|limit| boost::start(display, limit)).transpose()?;
+        let _boost = case.boost.map(|limit| boost(display, limit)).transpose()?;
         drop(pinned);
         let _beside = case.has_one_processor().then(Pinned::beside_the_scene).transpose()?;
         let trial = self.measure(case, turn, &mut loads);
@@ -173,7 +172,7 @@ impl<'a> Stage<'a> {
         // mpv makes its own reservation.
         let own = case.processor.filter(|_| case.measure != Measure::Film);
         let lends = case.setting.loan == Some(true) || own.is_some();
-        let loan = lends.then(|| boost::start(server.display(), Duration::ZERO)).transpose()?;
+        let loan = lends.then(|| boost(server.display(), Duration::ZERO)).transpose()?;
         let processor = own.map(|(budget, period)| Reserved::this_thread(budget, period)).transpose()?;
         // These clients read their own traces.
         let level = case.trace.filter(|_| ![Measure::Light, Measure::Wheel].contains(&case.measure));

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT
-//! Evaluates the trials as the file defines: tables, verdicts and the answer in a sentence.
+//! Evaluates the trials as the file defines: tables, verdicts, charts, and the answer in a sentence.
 
-use super::chart;
-use super::data::{At, Cell, Data, filled};
+use super::data::{At, Cell, Data, filled, number};
 use super::expression::Expression;
-use super::format::{Answer, Column, Definition, Table as TableText, Verdict as VerdictText};
+use super::format::{Answer, Chart as ChartText, Column, Definition, Table as TableText, Verdict as VerdictText};
 use crate::goals;
-use crate::statistics::{Spread, geometric_mean};
-use crate::study::{Goal, Study, Table, Verdict, duration, figure, percent, spread_figure};
+use crate::statistics::{Spread, Summary, geometric_mean};
+use crate::study::{
+    Chart, Goal, Group, Lane, Lanes, Line, Lines, Panel, Range, Ranges, Scatter, Study, Table, Verdict, duration,
+    figure, percent, spread_figure,
+};
 
 /// `name` is the experiment's name, under which lab/goals.toml lists its goals.
 pub(super) fn study(name: &str, definition: &Definition, data: &Data) -> Study {
@@ -17,7 +19,7 @@ pub(super) fn study(name: &str, definition: &Definition, data: &Data) -> Study {
         answer: definition.answer.as_ref().map_or_else(String::new, |text| answer(text, data)),
         verdicts: definition.verdict.iter().flat_map(|text| verdicts(name, text, data)).collect(),
         tables: definition.table.iter().flat_map(|text| tables(text, data)).collect(),
-        charts: definition.chart.iter().flat_map(|text| chart::charts(text, data)).collect(),
+        charts: definition.chart.iter().flat_map(|text| charts(text, data)).collect(),
     }
 }
 
@@ -140,4 +142,140 @@ fn answer(text: &Answer, data: &Data) -> String {
         }
     };
     text.figures.iter().fold(text.text.clone(), |all, (name, one)| all.replace(&format!("{{{name}}}"), &shown(one)))
+}
+
+/// Kinds of charts.
+pub(super) const KINDS: [&str; 4] = ["ranges", "lines", "scatter", "lanes"];
+/// Maximum number of samples to draw over their index. More of them could not be told apart.
+const CHARTED: usize = 100;
+
+pub(super) fn charts(text: &ChartText, data: &Data) -> Vec<Chart> {
+    let each = data.measured(&text.each, &text.only, &Cell::new());
+    each.iter().filter_map(|within| chart(text, data, within)).collect()
+}
+
+fn chart(text: &ChartText, data: &Data, within: &Cell) -> Option<Chart> {
+    let title = data.titled(&text.title, within);
+    let (x_label, y_label) = (text.x_label.clone(), text.y_label.clone());
+    match text.kind.as_str() {
+        "ranges" => {
+            let group = |within: Cell| Group {
+                name: title_of(&text.groups, &within, data),
+                ranges: ranges(text, data, &within),
+            };
+            let groups = data.measured(&text.groups, &text.only, within).into_iter().map(group);
+            let groups: Vec<Group> = groups.filter(|group| !group.ranges.is_empty()).collect();
+            (!groups.is_empty()).then_some(Chart::Ranges(Ranges { title, x_label, groups }))
+        }
+        "lines" => {
+            let mut drawn = lines(text, data, within);
+            if let Some(paper) = &text.paper {
+                let of_paper = |line: Line| Line { case: "paper".to_owned(), name: line.name + ", paper", ..line };
+                let text = ChartText { y: paper.clone(), ..text.clone() };
+                drawn.extend(lines(&text, data, within).into_iter().map(of_paper));
+            }
+            let (log_x, log_y) = (text.log.contains('x'), text.log.contains('y'));
+            (!drawn.is_empty()).then_some(Chart::Lines(Lines { title, x_label, y_label, log_y, log_x, lines: drawn }))
+        }
+        "lanes" => lanes(text, data, within, title).map(Chart::Lanes),
+        _ => {
+            let panel = |Line { case, name, points, .. }| Panel { case, name, points };
+            let panels: Vec<Panel> = lines(text, data, within).into_iter().map(panel).collect();
+            (!panels.is_empty()).then_some(Chart::Scatter(Scatter { title, x_label, y_label, panels }))
+        }
+    }
+}
+
+/// The points of each case that has some.
+fn lines(text: &ChartText, data: &Data, within: &Cell) -> Vec<Line> {
+    let line = |(case, cell): (String, Cell)| Line {
+        case,
+        name: title_of(std::slice::from_ref(&text.of), &cell, data),
+        points: points(text, data, &cell),
+        ..Line::default()
+    };
+    cases(text, data, within).into_iter().map(line).filter(|line| !line.points.is_empty()).collect()
+}
+
+/// Slices of server time in the first turn, with a lane for each client: the measured one and the load.
+fn lanes(text: &ChartText, data: &Data, within: &Cell, title: String) -> Option<Lanes> {
+    let at = data.at(within).turns().next()?;
+    let samples = |name: &str| at.samples(&format!("{}.{name}", text.y)).map(|found| found.to_vec());
+    let lane = |(number, places): (usize, Vec<f64>)| Lane {
+        case: if number == 0 { within.get(&text.of).cloned().unwrap_or_default() } else { "idle".to_owned() },
+        name: if number == 0 { text.y_label.clone() } else { format!("client {number}") },
+        slices: places.chunks_exact(2).map(|pair| [pair[0], pair[1]]).collect(),
+        ..Lane::default()
+    };
+    let of_each = (0..).map_while(|number: usize| samples(&number.to_string()));
+    let mut lanes: Vec<Lane> = of_each.enumerate().map(lane).collect();
+    let of_own = |name| samples(name).unwrap_or_default();
+    let own = lanes.first_mut()?;
+    (own.arrivals, own.ends, own.deadlines) = (of_own("arrivals"), of_own("ends"), of_own("deadlines"));
+    let length = lanes.iter().flat_map(|lane| lane.slices.iter().map(|slice| slice[1])).fold(0.0, f64::max);
+    Some(Lanes { title, x_label: text.x_label.clone(), length, lanes })
+}
+
+/// Each value of the chart's axis `of`, with the cell of that value.
+fn cases(text: &ChartText, data: &Data, within: &Cell) -> Vec<(String, Cell)> {
+    let of = data.measured(std::slice::from_ref(&text.of), &text.only, within);
+    of.into_iter().filter_map(|cell| Some((cell.get(&text.of)?.clone(), cell))).collect()
+}
+
+/// The titles of the cell's values of these axes.
+fn title_of(axes: &[String], cell: &Cell, data: &Data) -> String {
+    let braced: Vec<String> = axes.iter().map(|axis| format!("{{{axis}}}")).collect();
+    data.titled(&braced.join(", "), cell)
+}
+
+/// For each case, the medians over the turns.
+fn ranges(text: &ChartText, data: &Data, within: &Cell) -> Vec<Range> {
+    let range = |(case, cell): (String, Cell)| {
+        let summaries: Vec<Summary> = data
+            .at(&cell)
+            .turns()
+            .filter_map(|at| Some(Summary::of(at.samples(&text.y)?.iter().copied())))
+            .filter(|summary| summary.count > 0)
+            .collect();
+        let median = |figure: fn(&Summary) -> f64| Spread::of(summaries.iter().map(figure)).median;
+        (!summaries.is_empty()).then(|| Range {
+            case,
+            p50: median(|one| one.p50),
+            mean: median(|one| one.mean),
+            p99: median(|one| one.p99),
+            worst: median(|one| one.worst),
+        })
+    };
+    cases(text, data, within).into_iter().filter_map(range).collect()
+}
+
+/// Points over a numeric axis, or samples drawn over other samples or over their own index.
+fn points(text: &ChartText, data: &Data, cell: &Cell) -> Vec<[f64; 2]> {
+    let axis = text.x.as_ref().and_then(|name| data.axis(name));
+    if let Some(axis) = axis {
+        let y = Expression::checked(&text.y);
+        let point = |cell: Cell| {
+            let x = number(cell.get(&axis.name)?)?;
+            let y = y.spread(&data.at(&cell));
+            (y.count > 0).then_some([x, y.median])
+        };
+        let cells = data.measured(std::slice::from_ref(&axis.name), &text.only, cell);
+        return cells.into_iter().filter_map(point).collect();
+    }
+    let whole = text.kind == "scatter";
+    let mut points = Vec::new();
+    let mut offset = 0.0;
+    for at in data.at(cell).turns().take(if whole { usize::MAX } else { 1 }) {
+        let Some(y) = at.samples(&text.y) else { continue };
+        match text.x.as_ref().and_then(|x| at.samples(x)) {
+            Some(x) => {
+                // Microseconds are precise enough for the page, and the numbers stay short.
+                let short = |value: f64| (value * 1e3).round() / 1e3;
+                points.extend(x.iter().zip(y.iter()).map(|(&x, &y)| [short(offset + x), short(y)]));
+                offset = points.last().map_or(offset, |point| point[0]);
+            }
+            None => points.extend(y.iter().take(CHARTED).enumerate().map(|(index, &y)| [index as f64, y])),
+        }
+    }
+    points
 }

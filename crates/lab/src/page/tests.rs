@@ -79,3 +79,21 @@ fn the_page_needs_nothing_from_elsewhere() {
         assert!(!part.contains("https:") && !part.contains("src=") && !part.contains("@import"));
     }
 }
+
+#[test]
+fn a_report_has_the_prose_without_title_figures_and_links() {
+    let page = "# blocking: x\n\n    xqos bench run blocking\n\nSee [the report](../report).\n\n## Figures\n\n<!-- a -->\n| 1 |\n\n## Reading results\n\nText.\n";
+    assert_eq!(prose(page).trim(), "See [the report](../report).\n\n#### Reading results\n\nText.");
+    let html = page_of("blocking").unwrap();
+    assert!(html.contains("<h4>Method</h4>") && !html.contains("<a ") && !html.contains("<table"), "{html}");
+    assert_eq!(page_of("nothing"), None);
+}
+
+#[test]
+fn the_items_of_the_papers_have_a_dash_where_the_results_have_no_figure() {
+    let html = papers(&[]);
+    let items = ITEMS.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| # ")).count();
+    assert_eq!(html.matches("<tr>").count(), items + html.matches("<table>").count());
+    let echo = html.lines().find(|line| line.contains("<td>A23</td>")).expect("an item");
+    assert!(echo.contains("170 ms") && echo.contains("<code>smart</code> - (-) ms") && !html.contains("<a "), "{echo}");
+}
