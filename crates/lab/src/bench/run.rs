@@ -20,18 +20,15 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Instant;
 
-/// Experiments to run, and the folder of their results.
+const MEASURED: &str = "measured";
+
+/// Options of `xqos bench run`, whose help explains them.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Names of experiments or files. `all`, or no name, selects every experiment.
     pub names: Vec<String>,
-    /// Folder of the results; created if missing.
     pub out: PathBuf,
-    /// One short trial of each measurement. It shows that everything works, but its numbers must not be quoted.
     pub quick: bool,
-    /// Number of pairs or turns. Each result is the median over all of them.
     pub trials: u32,
-    /// True to repeat measurements that already have a result.
     pub again: bool,
     /// See [`server::find_module`].
     pub module: Option<PathBuf>,
@@ -72,17 +69,11 @@ struct Run<'a> {
     subject: Subject,
 }
 
-#[derive(Debug)]
-enum State {
-    Measured,
-    Reused,
-    /// A program is missing.
-    Skipped(String),
-    Failed(String),
-}
+/// What was done for an experiment, or why it could not run.
+type Outcome = Result<&'static str>;
 
 impl Run<'_> {
-    fn all(&self, chosen: &[&Experiment]) -> Result<Vec<(String, State)>> {
+    fn all(&self, chosen: &[&Experiment]) -> Result<Vec<(String, Outcome)>> {
         let to_do = |experiment: &&&Experiment| self.stored(experiment).is_none();
         let estimates = |from: usize| chosen[from..].iter().filter(to_do).map(|one| self.estimate_s(one)).sum();
         let mut pace = Pace::default();
@@ -96,11 +87,11 @@ impl Run<'_> {
             };
             let progress = Progress::new(&experiment.name, plan);
             let began = Instant::now();
-            let state = self.one(experiment, progress)?;
-            if matches!(state, State::Measured) {
+            let outcome = self.one(experiment, progress)?;
+            if matches!(outcome, Ok(MEASURED)) {
                 pace.add(self.estimate_s(experiment), began.elapsed().as_secs_f64());
             }
-            outcomes.push((experiment.name.clone(), state));
+            outcomes.push((experiment.name.clone(), outcome));
         }
         Ok(outcomes)
     }
@@ -109,12 +100,12 @@ impl Run<'_> {
         experiment.estimate_s(self.options.quick, self.options.trials)
     }
 
-    fn one(&self, experiment: &Experiment, progress: Progress) -> Result<State> {
+    fn one(&self, experiment: &Experiment, progress: Progress) -> Result<Outcome> {
         if let Some(stored) = self.stored(experiment) {
             let measured = machine::date(stored.machine.measured_at);
             progress.note(&format!("kept the result of {measured}; use --again to measure again"));
             print(&text(&stored.finding(Some(experiment))?))?;
-            return Ok(State::Reused);
+            return Ok(Ok("kept"));
         }
         match self.measured(experiment, progress) {
             Ok(stored) => {
@@ -122,13 +113,13 @@ impl Run<'_> {
                 // The result now contains all parts. Ignore errors: most experiments have no file of parts.
                 let _ = fs::remove_file(self.options.out.join(format!("{}.parts", experiment.name)));
                 print(&text(&stored.finding(Some(experiment))?))?;
-                Ok(State::Measured)
+                Ok(Ok(MEASURED))
             }
             Err(error) => {
                 interrupt::wait_if_ending();
-                let state = state_of(&error);
-                workbench::line(&format!("{}: {}", experiment.name, state.text()));
-                Ok(state)
+                let outcome = Err(error);
+                workbench::line(&format!("{}: {}", experiment.name, said(&outcome)));
+                Ok(outcome)
             }
         }
     }
@@ -163,43 +154,32 @@ impl Run<'_> {
     }
 }
 
-impl State {
-    fn text(&self) -> String {
-        match self {
-            State::Measured => "measured".to_owned(),
-            State::Reused => "kept".to_owned(),
-            State::Skipped(why) => format!("skipped: {why}"),
-            State::Failed(why) => format!("failed: {why}"),
-        }
-    }
-}
-
 /// The text of one result, without the mark of another build.
 fn text(finding: &Finding) -> String {
     of_one(finding, Build::of(std::slice::from_ref(finding))) + "\n"
 }
 
-fn state_of(error: &Error) -> State {
-    match error.downcast_ref::<Missing>() {
-        Some(missing) => State::Skipped(missing.to_string()),
-        None => State::Failed(format!("{error:#}")),
+fn said(outcome: &Outcome) -> String {
+    let missing = |error: &Error| error.downcast_ref::<Missing>().map(|missing| format!("skipped: {missing}"));
+    match outcome {
+        Ok(done) => (*done).to_owned(),
+        Err(error) => missing(error).unwrap_or_else(|| format!("failed: {error:#}")),
     }
 }
 
-fn table(outcomes: &[(String, State)]) -> Table {
+fn table(outcomes: &[(String, Outcome)]) -> Table {
     let mut table = Table::new("", &["experiment", "status"]);
     // The reason may include a server's log, so print only the first line.
     let first_line = |text: String| text.lines().next().unwrap_or_default().to_owned();
-    table.rows.extend(outcomes.iter().map(|(name, state)| vec![name.clone(), first_line(state.text())]));
+    table.rows.extend(outcomes.iter().map(|(name, outcome)| vec![name.clone(), first_line(said(outcome))]));
     table
 }
 
 /// Returns an error if an experiment could not run.
-fn verdict(outcomes: &[(String, State)]) -> Result<()> {
-    let reason = |(name, state): &(String, State)| match state {
-        State::Skipped(why) => Some(format!("{name} ({why})")),
-        State::Failed(_) => Some(name.clone()),
-        State::Measured | State::Reused => None,
+fn verdict(outcomes: &[(String, Outcome)]) -> Result<()> {
+    let reason = |(name, outcome): &(String, Outcome)| {
+        let missing = outcome.as_ref().err()?.downcast_ref::<Missing>();
+        Some(missing.map_or_else(|| name.clone(), |missing| format!("{name} ({missing})")))
     };
     let reasons: Vec<String> = outcomes.iter().filter_map(reason).collect();
     ensure!(reasons.is_empty(), "could not be run: {}", reasons.join(", "));
@@ -213,12 +193,12 @@ mod tests {
 
     #[test]
     fn a_missing_program_skips_and_any_other_error_fails() {
-        let skipped = state_of(&Error::new(Missing::new("mpv")).context("the film"));
-        assert_eq!(skipped.text(), "skipped: mpv is missing: install Debian's package mpv");
-        let failed = state_of(&anyhow!("no answer").context("the film"));
-        assert_eq!(failed.text(), "failed: the film: no answer");
-        let outcomes = [("soft", skipped), ("hard", failed), ("idle", State::Measured)];
-        let outcomes = outcomes.map(|(name, state)| (name.to_owned(), state));
+        let skipped: Outcome = Err(Error::new(Missing::new("mpv")).context("the film"));
+        assert_eq!(said(&skipped), "skipped: mpv is missing: install Debian's package mpv");
+        let failed = Err(anyhow!("no answer").context("the film"));
+        assert_eq!(said(&failed), "failed: the film: no answer");
+        let outcomes = [("soft", skipped), ("hard", failed), ("idle", Ok(MEASURED))];
+        let outcomes = outcomes.map(|(name, outcome)| (name.to_owned(), outcome));
         let error = verdict(&outcomes).unwrap_err().to_string();
         assert_eq!(error, "could not be run: soft (mpv is missing: install Debian's package mpv), hard");
         assert!(verdict(&outcomes[2..]).is_ok());
