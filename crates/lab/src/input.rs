@@ -55,7 +55,6 @@ impl ProgramWindow {
         Ok(server.connect()?.configure_window(self.window, &place)?.check()?)
     }
 
-    /// Upper left corner of the window on the screen.
     pub fn corner(&self, server: &Server) -> Result<(i16, i16)> {
         let connection = server.connect()?;
         let root = connection.setup().roots[0].root;
@@ -84,7 +83,6 @@ fn find(connection: &RustConnection, below: Window, called: (AtomEnum, &str)) ->
     Ok(None)
 }
 
-/// Injected pointer and key input.
 #[derive(Debug)]
 pub struct Input {
     connection: RustConnection,
@@ -98,7 +96,6 @@ impl Input {
         Ok(Input { connection, root })
     }
 
-    /// Sets the keyboard focus to this window.
     pub fn type_into(&self, window: Window) -> Result<()> {
         let focus = x11rb::protocol::xproto::InputFocus::POINTER_ROOT;
         Ok(self.connection.set_input_focus(focus, window, x11rb::CURRENT_TIME)?.check()?)
@@ -117,7 +114,6 @@ impl Input {
         self.fake(KEY_RELEASE_EVENT, code, (0, 0))
     }
 
-    /// The keycode that produces this keysym or character.
     pub fn keycode_of(&self, keysym: u32) -> Result<u8> {
         let (min, max) = (self.connection.setup().min_keycode, self.connection.setup().max_keycode);
         let map = self.connection.get_keyboard_mapping(min, max - min + 1)?.reply()?;

@@ -58,7 +58,6 @@ impl Light {
         self.measure_with(server.connect()?, server, duration)
     }
 
-    /// Measures with this connection.
     pub fn measure_with(&self, connection: RustConnection, server: &Server, duration: Duration) -> Result<Measured> {
         if let Some(wanted) = self.reservation {
             let own = Subject::Client(connection.setup().resource_id_base);

@@ -33,7 +33,6 @@ const SIDE: u16 = 400;
 const STEPS_MS: [u64; 5] = [8, 11, 9, 13, 10];
 /// Delay after a viewer connects, because xqos checks only once a second which sockets the server itself polls.
 const SETTLE: Duration = Duration::from_millis(1200);
-/// Time limit for the last echoes.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Measurements of each motion. Values with the same index belong together.
@@ -75,7 +74,6 @@ pub fn measure(server: &Server, reservation: Option<Reservation>, moves: u32) ->
     })
 }
 
-/// Destination of each motion, and when the motion was submitted.
 type Moved = HashMap<(i16, i16), Instant>;
 
 fn move_along(pointer: &Pointer, plan: &[(i16, i16)]) -> Result<Moved> {

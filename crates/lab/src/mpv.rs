@@ -34,9 +34,7 @@ const PLACE: (i32, i32) = (2432, 40);
 const SIZE: (u32, u32) = (640, 360);
 /// Enough records for half a minute, because the trace is read only afterwards.
 const CAPACITY: u32 = 1 << 19;
-/// Time limit of every wait for mpv.
 const LIMIT: Duration = Duration::from_secs(60);
-/// Opcodes: a core request, and a minor opcode of MIT-SHM.
 const PUT_IMAGE: u32 = 72;
 const SHM_PUT_IMAGE: u32 = 3;
 
@@ -99,7 +97,6 @@ impl Playing {
         })
     }
 
-    /// Makes a reservation for mpv as soon as it is connected.
     pub fn reserve(&mut self, control: &Control, wanted: Reservation) -> Result<()> {
         let limit = Instant::now() + LIMIT;
         loop {

@@ -169,7 +169,6 @@ impl FrameCounter {
         FrameCounter::of(connection, &[overlay, root])
     }
 
-    /// Counts the frames that a program draws into one of these windows.
     pub fn of(connection: RustConnection, windows: &[Window]) -> Result<FrameCounter> {
         connection.damage_query_version(1, 1)?.reply()?;
         for &window in windows {

@@ -35,7 +35,6 @@ pub struct Habit {
     side: u16,
     /// Number of spokes, each drawn by its own request.
     spokes: usize,
-    /// True if it waits until a frame is drawn.
     waits: bool,
     rest: Duration,
 }
@@ -180,7 +179,6 @@ impl<'a> Periodic<'a> {
         })
     }
 
-    /// Draws a background, the spokes and a hub, and changes the property.
     fn draw(&self, frame: usize) -> Result<()> {
         let (connection, middle, Canvas { window, context }) =
             (self.connection, self.habit.side as i16 / 2, self.canvas);

@@ -185,7 +185,6 @@ impl<'a> Build<'a> {
         (finding.machine.module != self.0).then_some(MARK)
     }
 
-    /// The first result of this build.
     pub fn first(self, found: &'a [Finding]) -> Option<&'a Finding> {
         found.iter().find(|finding| self.mark(finding).is_none())
     }
@@ -196,14 +195,12 @@ impl<'a> Build<'a> {
         finding.experiment.clone() + &mark
     }
 
-    /// A sentence about a result of another build.
     pub fn caution(self, finding: &Finding) -> Option<String> {
         let of = &finding.machine.module;
         let of = if of.is_empty() { "an unknown module" } else { of };
         self.mark(finding).map(|mark| format!("From {mark}: measured with {of}; the report is about {}.", self.name()))
     }
 
-    /// A sentence that names all results of other builds.
     pub fn others(self, found: &[Finding]) -> Option<String> {
         let others = found.iter().filter(|finding| self.mark(finding).is_some());
         let names: Vec<&str> = others.map(|finding| finding.experiment.as_str()).collect();

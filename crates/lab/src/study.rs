@@ -40,7 +40,6 @@ pub struct Verdict {
     pub samples: Samples,
 }
 
-/// Number of available samples, and the number that is required.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Samples {
     pub had: usize,
@@ -62,7 +61,6 @@ pub enum Goal {
     AtMost(f64),
     #[serde(alias = "at_least")]
     AtLeast(f64),
-    /// The value is reported without a goal.
     #[serde(alias = "reported")]
     Reported,
 }

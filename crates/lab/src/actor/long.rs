@@ -80,7 +80,6 @@ struct Client<'a> {
     size: (u16, u16),
 }
 
-/// Sends the request.
 type Send<'a> = Box<dyn Fn() -> Result<(), ConnectionError> + 'a>;
 
 impl<'a> Client<'a> {
@@ -193,7 +192,6 @@ impl<'a> Client<'a> {
         Ok(picture)
     }
 
-    /// The format of the screen.
     fn format(&self) -> Result<Pictformat> {
         let formats = self.connection.render_query_pict_formats()?.reply()?;
         let mut visuals = formats.screens.iter().flat_map(|screen| &screen.depths).flat_map(|depth| &depth.visuals);

@@ -45,7 +45,6 @@ impl Recorder {
         Recorder { base, slices: vec![Vec::new()], ..Recorder::default() }
     }
 
-    /// Reads the records that the trace holds now.
     pub fn read(&mut self, trace: &mut Reader) {
         let (events, lost) = events(trace);
         self.lost += lost;
@@ -194,7 +193,6 @@ struct Slice {
 struct Burst {
     arrived_ns: u64,
     done_ns: u64,
-    /// Total time of the client's own slices.
     served_ns: u64,
     /// Total time of other clients' slices since the burst arrived, and of their requests in its own slices.
     behind_ns: u64,

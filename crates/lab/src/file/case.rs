@@ -34,14 +34,10 @@ pub(super) struct Case {
     pub groups: Option<Grouping>,
     pub measure: Measure,
     pub loads: Vec<LoadOf>,
-    /// Interval of the light client's turns, if it is not the usual one.
     pub period: Option<Duration>,
-    /// Nice values of the server and of the window manager.
     pub nice: Option<[i32; 2]>,
     pub reserve: Option<Reservation>,
-    /// True if the measuring client's reservation is found by measurement.
     pub finds_reservation: bool,
-    /// Budget and period of a reservation of processor time.
     pub processor: Option<(Duration, Duration)>,
     pub trace: Option<Level>,
     pub warm_up: Duration,
@@ -49,7 +45,6 @@ pub(super) struct Case {
     time: [Option<Duration>; 2],
     pub pacing: Option<Duration>,
     pub boost: Option<Duration>,
-    /// Number of cases that are measured at the same time.
     pub together: usize,
     /// The file's own words, for what needs no reading.
     pub setting: Setting,
@@ -69,7 +64,6 @@ pub(super) struct LoadOf {
     pub kind: Kind,
     pub clients: usize,
     pub placement: Placement,
-    /// Duration of one run of x11perf.
     pub run: Duration,
     pub reserve: Option<Reservation>,
     pub weight: Option<u32>,
@@ -83,7 +77,6 @@ pub(super) enum Kind {
     Flood(Drawing),
     /// A flood with requests of this length; `true`: those of a plaid.
     Long(Duration, bool),
-    /// Long requests of one kind.
     Requests(Long),
     Silent,
     Fill(u32),
@@ -144,7 +137,6 @@ impl Case {
     }
 }
 
-/// The combined setting of a cell.
 pub(super) fn setting(definition: &Definition, axes: &[AxisValues], cell: &Cell) -> Setting {
     let of_axis = |axis: &AxisValues| axis.setting(cell.get(&axis.name)?).cloned();
     axes.iter().filter_map(of_axis).fold(definition.setting.clone(), |all, more| all.with(&more))

@@ -37,7 +37,6 @@ pub(super) struct Program {
     rest_ns: u64,
     requests: u64,
     request_ns: u64,
-    /// Major opcode of its requests.
     request: u32,
     /// Atoms that it queries one by one when it starts.
     pub(super) atoms: u32,
@@ -67,7 +66,6 @@ pub(super) const PROGRAMS: [Program; 9] = [
     program(("xfce4-panel", false), 500, (25, 20, 62), (90, 20)),
     program(("x11vnc", true), 50, (2, 1_500, 73), (10, 0)),
 ];
-/// Programs that every session has.
 const ALWAYS: [usize; 2] = [0, 7];
 /// A program that draws without a pause. One session in four has it.
 const PLOTTER: usize = 6;

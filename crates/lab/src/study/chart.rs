@@ -169,7 +169,6 @@ pub struct Lane {
     pub arrivals: Vec<f64>,
     /// Instants at which its queue became empty.
     pub ends: Vec<f64>,
-    /// Scheduling deadlines.
     pub deadlines: Vec<f64>,
 }
 

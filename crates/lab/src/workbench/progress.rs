@@ -26,7 +26,6 @@ impl Pace {
         self.took_s += took_s;
     }
 
-    /// Actual over estimated time; 1 before the first result.
     pub fn factor(&self) -> f64 {
         if self.estimated_s > 0.0 { (self.took_s / self.estimated_s).clamp(0.1, 10.0) } else { 1.0 }
     }
@@ -38,7 +37,6 @@ pub(crate) struct Plan {
     /// The experiment's number, counted from 1, and the total number of experiments.
     pub place: (usize, usize),
     pub of_this_s: f64,
-    /// Estimated time of all later experiments.
     pub of_others_s: f64,
     pub pace: f64,
 }
