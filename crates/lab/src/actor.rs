@@ -4,7 +4,6 @@
 //! An actor is this program, started again as `xqos bench act ROLE`, where the role is JSON. An actor that draws prints
 //! `{"window": ID}` when it is ready, and ends on SIGTERM. Scripts of experiments also start actors.
 
-mod agreement;
 mod answerer;
 mod background;
 mod long;
@@ -18,14 +17,17 @@ use crate::program;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use std::io::Write;
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 use x11rb::protocol::xproto::Window;
+use xqos_wire::analysis::Analysis;
+use xqos_wire::link::log::Reader;
+use xqos_wire::session::{self, Session};
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// Compares a capture with the log of the link.
     Agreement,
     /// Redraws after each Expose and each key press, once it has used this much processor time.
     Answerer { work_us: u32, place: Place },
@@ -52,7 +54,7 @@ pub(crate) fn start(display: &str, role: Role) -> Result<ProgramWindow> {
 /// Performs a role, for `xqos bench act`. The process gets SIGTERM when its parent ends.
 pub fn perform(role: &str) -> Result<()> {
     match serde_json::from_str(role).context("an actor's role must be JSON that this program wrote")? {
-        Role::Agreement => agreement::perform(),
+        Role::Agreement => agreement(),
         Role::Answerer { work_us, place } => answerer::perform(Duration::from_micros(work_us.into()), place),
         Role::Background => background::perform(),
         Role::Long { kind } => long::perform(kind),
@@ -63,4 +65,19 @@ fn say_ready(window: Window) -> Result<()> {
     let mut out = std::io::stdout().lock();
     writeln!(out, "{}", serde_json::to_string(&Ready { window })?)?;
     Ok(out.flush()?)
+}
+
+/// Files in the working folder.
+const CAPTURE: &str = "start.pcapng";
+const LOG: &str = "queue.log";
+
+/// Compares a capture with the log of the emulated link: the percentage of the time for which both agree on whether the
+/// link was busy, in the worse direction.
+fn agreement() -> Result<()> {
+    let mut analysis = Analysis::default();
+    session::read(Path::new(CAPTURE), Session::new(vec![&mut analysis]))?;
+    if let Some(agreed) = xqos_wire::analysis::agreement::agreement(&analysis, Reader::open(Path::new(LOG))?)? {
+        println!("agreement {}", 100.0 * agreed.requests.min(agreed.replies));
+    }
+    Ok(())
 }

@@ -13,7 +13,7 @@ use std::fs;
 use std::process::Command;
 use std::time::Duration;
 use x11rb::connection::Connection;
-use x11rb::protocol::xproto::{ConnectionExt as _, Window};
+use x11rb::protocol::xproto::{AtomEnum, ConnectionExt as _, Window};
 use x11rb::rust_connection::RustConnection;
 
 const GRACE: Duration = Duration::from_millis(1500);
@@ -78,7 +78,7 @@ impl Desk {
                 Program::Player => {
                     let mut command = Command::new("mpv");
                     command.args(["--no-border", "--geometry=+0+20", "--title=player"]).args(film((640, 360), 30));
-                    player = Some(ProgramWindow::start_titled(server, command, "player")?);
+                    player = Some(ProgramWindow::start(server, command, (AtomEnum::WM_NAME, "player"))?);
                 }
                 Program::Terminal => {
                     let prints = "while :; do seq 1 200; sleep 0.05; done";
@@ -156,7 +156,7 @@ impl Toolkit {
     fn start(server: &Server, folder: &Folder) -> Result<Toolkit> {
         let mut command = Command::new("gtk3-demo");
         command.args(["--run=listbox"]).env("HOME", folder.path(""));
-        let shown = ProgramWindow::start_titled(server, command, "List Box")?;
+        let shown = ProgramWindow::start(server, command, (AtomEnum::WM_NAME, "List Box"))?;
         shown.put(server, PLACE)?;
         let (connection, input) = (server.connect()?, Input::of(server)?);
         let alt = input.keycode_of(ALT_L)?;

@@ -15,7 +15,7 @@ use serde::Serialize;
 use session::Session;
 use std::fs;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use xqos_fleet::dataset::Written;
 use xqos_trace::export::parquet;
 use xqos_trace::file::Trace;
@@ -76,39 +76,37 @@ fn add(folder: &Path, session: &Session, total: &mut FleetSummary) -> Result<()>
     let turns = session.serve(&trace, total)?;
     capture::write(&capture, session, &turns)?;
     let tables = folder.join("fleet.parquet");
-    let (written, took) = export(&trace, &tables, session)?;
+    let began = Instant::now();
+    let written = export(&trace, &tables, session)?;
+    total.export_s += began.elapsed().as_secs_f64();
     total.sessions += 1;
     total.trace_bytes += fs::metadata(&trace)?.len();
     (total.table_bytes, total.table_rows) = (total.table_bytes + written.bytes, total.table_rows + written.rows);
     total.table_files += written.files;
-    total.export_s += took.as_secs_f64();
-    let (written, packets, took) = analyse(&capture, &tables, session)?;
-    total.packets += packets;
+    let began = Instant::now();
+    let written = analyse(&capture, &tables, session, total)?;
+    total.analyse_s += began.elapsed().as_secs_f64();
     total.capture_bytes += fs::metadata(&capture)?.len();
     (total.report_bytes, total.report_rows) = (total.report_bytes + written.bytes, total.report_rows + written.rows);
-    total.analyse_s += took.as_secs_f64();
     Ok(())
 }
 
 /// Does the work of `xqos trace export`.
-fn export(file: &Path, tables: &Path, session: &Session) -> Result<(Written, Duration)> {
-    let began = Instant::now();
+fn export(file: &Path, tables: &Path, session: &Session) -> Result<Written> {
     let trace = Trace::open(file)?;
     let target = parquet::Target { folder: tables, host: None, session: Some(&session.name) };
     let names = Names::new(trace.header.extensions.clone());
-    let written = parquet::write(&trace.header, trace.events(), &names, &target)?;
-    Ok((written, began.elapsed()))
+    Ok(parquet::write(&trace.header, trace.events(), &names, &target)?)
 }
 
 /// Does the work of `xqos analyse --parquet`.
-fn analyse(file: &Path, tables: &Path, session: &Session) -> Result<(Written, u64, Duration)> {
-    let began = Instant::now();
+fn analyse(file: &Path, tables: &Path, session: &Session, total: &mut FleetSummary) -> Result<Written> {
     let mut analysis = analysis::Analysis::default();
     let seen = xqos_wire::session::Session::new(vec![&mut analysis]);
     let (counts, _) = xqos_wire::session::read(file, seen)?;
     let target = analysis::parquet::Target { folder: tables, host: &session.host, session: &session.name };
-    let written = analysis::parquet::write(&analysis.report(LATENCY_S), &target)?;
-    Ok((written, counts.packets, began.elapsed()))
+    total.packets += counts.packets;
+    Ok(analysis::parquet::write(&analysis.report(LATENCY_S), &target)?)
 }
 
 /// Network latency for computing savings, because the tables contain only counts.

@@ -28,17 +28,8 @@ pub struct ProgramWindow {
 }
 
 impl ProgramWindow {
-    /// Starts the program and waits until its window, whose class begins with `class`, is mapped.
-    pub fn start(server: &Server, command: Command, class: &str) -> Result<ProgramWindow> {
-        ProgramWindow::start_with(server, command, (AtomEnum::WM_CLASS, class))
-    }
-
-    /// Starts a program with several windows and waits for the one with this title.
-    pub fn start_titled(server: &Server, command: Command, title: &str) -> Result<ProgramWindow> {
-        ProgramWindow::start_with(server, command, (AtomEnum::WM_NAME, title))
-    }
-
-    fn start_with(server: &Server, mut command: Command, called: (AtomEnum, &str)) -> Result<ProgramWindow> {
+    /// Starts the program and waits until its window, whose class or title begins with this text, is mapped.
+    pub fn start(server: &Server, mut command: Command, called: (AtomEnum, &str)) -> Result<ProgramWindow> {
         command.env("DISPLAY", server.display());
         let process = Owned::start_silent(&mut command, GRACE)?;
         let connection = server.connect()?;

@@ -131,13 +131,10 @@ impl Load {
         self.clients.iter_mut().try_for_each(|client| client.process.see_running(&name))
     }
 
-    /// Suspends all clients, whatever they are doing. The server becomes idle when it has processed their requests.
-    pub fn pause(&mut self) {
-        self.clients.iter_mut().for_each(|client| client.process.stop(true));
-    }
-
-    pub fn go_on(&mut self) {
-        self.clients.iter_mut().for_each(|client| client.process.stop(false));
+    /// Suspends all clients, whatever they are doing, or lets them continue. The server becomes idle when it has
+    /// processed their requests.
+    pub fn stop(&mut self, stops: bool) {
+        self.clients.iter_mut().for_each(|client| client.process.stop(stops));
     }
 
     /// Bytes that the clients have written so far: requests and a proportional amount of result lines.

@@ -16,7 +16,7 @@ use x11rb::protocol::Event;
 use x11rb::protocol::composite::ConnectionExt as _;
 use x11rb::protocol::damage::{self, ConnectionExt as _};
 use x11rb::protocol::xproto::{
-    ChangeGCAux, ConnectionExt as _, CreateGCAux, CreateWindowAux, Gcontext, ImageFormat, Rectangle, Window,
+    AtomEnum, ChangeGCAux, ConnectionExt as _, CreateGCAux, CreateWindowAux, Gcontext, ImageFormat, Rectangle, Window,
 };
 use x11rb::rust_connection::RustConnection;
 
@@ -114,7 +114,8 @@ impl Typist {
         let mut command = Command::new("xterm");
         command.args(["-name", NAME, "-fn", "6x13", "+sb", "+bc", "-b", "0"]);
         command.args(["-geometry", &format!("90x3+{}+{}", at.0, at.1), "-e", "cat"]);
-        let terminal = ProgramWindow::start(server, command, NAME).context("cannot show the terminal for typing")?;
+        let terminal = ProgramWindow::start(server, command, (AtomEnum::WM_CLASS, NAME));
+        let terminal = terminal.context("cannot show the terminal for typing")?;
         let mut typist = Typist { eye, input, root, terminal, at, key };
         let limit = Instant::now() + PATIENCE;
         // Require two echoes in a row: when the terminal gets the focus, its cursor changes, which is not an echo.

@@ -24,7 +24,7 @@ use std::process::Command;
 use std::thread::sleep;
 use std::time::Duration;
 use x11rb::connection::Connection;
-use x11rb::protocol::xproto::{ChangeWindowAttributesAux, ConnectionExt, EventMask};
+use x11rb::protocol::xproto::{AtomEnum, ChangeWindowAttributesAux, ConnectionExt, EventMask};
 use x11rb::rust_connection::RustConnection;
 use xqos_abi::trace::{Entry, Event, Level};
 use xqos_core::{Fact, Service};
@@ -125,7 +125,7 @@ impl Scene {
             Some((program, arguments)) => {
                 let mut command = Command::new(program);
                 command.args(arguments);
-                let shown = ProgramWindow::start(server, command, program)?;
+                let shown = ProgramWindow::start(server, command, (AtomEnum::WM_CLASS, program))?;
                 shown.put(server, PLACE)?;
                 shown
             }
@@ -133,7 +133,7 @@ impl Scene {
         let echo = actor::start(display, Role::Answerer { work_us: 0, place: ECHO_PLACE })?;
         let mut clock = Command::new("xclock");
         clock.args(["-geometry", CLOCK]);
-        let clock = ProgramWindow::start(server, clock, "xclock")?;
+        let clock = ProgramWindow::start(server, clock, (AtomEnum::WM_CLASS, "xclock"))?;
         drop(pinned);
         sleep(CALM);
         let (input, watch, corner) = (Input::of(server)?, server.connect()?, clock.corner(server)?);

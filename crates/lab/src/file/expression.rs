@@ -9,6 +9,8 @@ use super::data::At;
 use crate::statistics::{Spread, deviation, jain_index, mean, quantile};
 use std::ops::{Add, Div, Mul, Sub};
 
+type Operation = fn(f64, f64) -> f64;
+
 #[derive(Clone, Debug)]
 pub(super) enum Expression {
     Number(f64),
@@ -17,7 +19,7 @@ pub(super) enum Expression {
     Statistic(Statistic, String),
     /// A figure of a paper.
     Published(String),
-    Calculated(fn(f64, f64) -> f64, Box<Expression>, Box<Expression>),
+    Calculated(Operation, Box<Expression>, Box<Expression>),
     /// A statistic of the values of all turns.
     OfTurns(Statistic, Box<Expression>),
     /// The value in another case of the same turn.
@@ -177,7 +179,7 @@ impl<'a> Parser<'a> {
     /// Parses parts with these operators between them, from left to right.
     fn chain(
         &mut self,
-        operators: [(char, fn(f64, f64) -> f64); 2],
+        operators: [(char, Operation); 2],
         part: fn(&mut Self) -> Result<Expression, String>,
     ) -> Result<Expression, String> {
         let mut whole = part(self)?;
@@ -231,7 +233,7 @@ impl<'a> Parser<'a> {
         Ok(expression)
     }
 
-    fn two(&mut self, operation: fn(f64, f64) -> f64) -> Result<Expression, String> {
+    fn two(&mut self, operation: Operation) -> Result<Expression, String> {
         let one = self.sum()?;
         self.needs(',')?;
         Ok(Expression::Calculated(operation, Box::new(one), Box::new(self.sum()?)))

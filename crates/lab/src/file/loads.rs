@@ -162,7 +162,7 @@ impl Running {
     /// Suspends its clients, whatever they are doing, or lets them continue. Only x11perf can be suspended.
     pub fn stop(&mut self, stops: bool) {
         if let Clients::Perf(load) = &mut self.clients {
-            if stops { load.pause() } else { load.go_on() }
+            load.stop(stops);
         }
     }
 

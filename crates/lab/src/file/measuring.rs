@@ -51,57 +51,53 @@ pub(super) fn measure(
     calibrated: &mut Calibrated,
     quick: bool,
 ) -> Result<Measurement> {
-    let began = Instant::now();
-    let found = |samples: Vec<(&'static str, Vec<f64>)>, values: Vec<(&'static str, f64)>| Measurement {
-        samples: named(samples),
-        values: named(values),
-        from: began,
-        to: Instant::now(),
-    };
-    let with = |(samples, values): Figures| Measurement { samples, values, ..found(vec![], vec![]) };
-    Ok(match case.measure {
-        Measure::Film => with(around_load::film(case, server, calibrated, quick)?),
-        Measure::Wheel | Measure::Stream => with(around_load::wheel(case, server, calibrated, quick)?),
-        Measure::Drag => with(drag(case, server, quick)?),
-        Measure::Light => light(case, server, quick)?,
+    let from = Instant::now();
+    let (samples, values) = match case.measure {
+        Measure::Light => return light(case, server, quick),
+        Measure::Film => around_load::film(case, server, calibrated, quick)?,
+        Measure::Wheel | Measure::Stream => around_load::wheel(case, server, calibrated, quick)?,
+        Measure::Drag => drag(case, server, quick)?,
         Measure::Line => {
             let echoes = line::measure(server, case.reserve, case.count(quick, 300) as u32)?;
             let unanswered = echoes.moved as f64 - echoes.echo_ms.len() as f64;
             let by_server = ("echo_by_server", echoes.echo_server_ms);
-            let samples = vec![("receipt", echoes.receipt_ms), ("echo", echoes.echo_ms), by_server];
-            found(samples, vec![("unanswered", unanswered)])
+            let samples = [("receipt", echoes.receipt_ms), ("echo", echoes.echo_ms), by_server];
+            (named(samples), named([("unanswered", unanswered)]))
         }
         Measure::Frames => {
             let frames = animate(server, ENGINE, case.reserve, case.count(quick, 400))?;
             let interval = ("interval", frames.interval_by_server_ms());
-            found(vec![("drawing", frames.latency_ms()), interval, ("spacing", frames.interval_ms())], vec![])
+            let samples = [("drawing", frames.latency_ms()), interval, ("spacing", frames.interval_ms())];
+            (named(samples), BTreeMap::new())
         }
         Measure::Sync => {
             let every = case.period.unwrap_or(Light::default().period);
             let (released, recognized) = waiting::measure(server, every, case.count(quick, 100))?;
-            found(vec![("released", released), ("recognized", recognized)], vec![])
+            (named([("released", released), ("recognized", recognized)]), BTreeMap::new())
         }
-        Measure::Call => found(vec![], vec![("cost", cost_us(&case.command[0])?)]),
+        Measure::Call => (BTreeMap::new(), named([("cost", cost_us(&case.command[0])?)])),
         Measure::Pauses => {
             let OsNoise { part, longest_ms, mean_wait_ms } = OsNoise::measure(case.time(quick));
-            found(vec![], vec![("pause_part", part), ("pause_longest", longest_ms), ("pause_wait", mean_wait_ms)])
+            let values = [("pause_part", part), ("pause_longest", longest_ms), ("pause_wait", mean_wait_ms)];
+            (BTreeMap::new(), named(values))
         }
-        Measure::OnScreen => with(screen.context("the screen is not observed")?.look(server, case.time(quick))?),
-        Measure::Simulation => with(simulation::measure(case, server, quick)?),
+        Measure::OnScreen => screen.context("the screen is not observed")?.look(server, case.time(quick))?,
+        Measure::Simulation => simulation::measure(case, server, quick)?,
         Measure::Nothing => {
             std::thread::sleep(case.whole_periods(quick));
-            found(vec![], vec![])
+            Figures::default()
         }
         Measure::Command => {
             let mut samples: BTreeMap<String, Vec<f64>> = BTreeMap::new();
             for _ in 0..case.count(quick, 20) {
                 let (took, printed) = run(&case.command, server, LONGEST_RUN.max(case.time(quick)))?;
-                samples.entry("run".to_owned()).or_default().push(took.as_secs_f64() * 1e3);
-                printed.into_iter().for_each(|(name, value)| samples.entry(name).or_default().push(value));
+                let took = ("run".to_owned(), took.as_secs_f64() * 1e3);
+                printed.into_iter().chain([took]).for_each(|(name, one)| samples.entry(name).or_default().push(one));
             }
-            Measurement { samples, ..found(vec![], vec![]) }
+            (samples, BTreeMap::new())
         }
-    })
+    };
+    Ok(Measurement { samples, values, from, to: Instant::now() })
 }
 
 fn light(case: &Case, server: &Server, quick: bool) -> Result<Measurement> {
