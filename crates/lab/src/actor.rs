@@ -30,11 +30,16 @@ use xqos_wire::session::{self, Session};
 pub enum Role {
     Agreement,
     /// Redraws after each Expose and each key press, once it has used this much processor time.
-    Answerer { work_us: u32, place: Place },
+    Answerer {
+        work_us: u32,
+        place: Place,
+    },
     /// Shows an image of 3.4 MB.
     Background,
     /// Sends one long request after another, of this kind.
-    Long { kind: Long },
+    Long {
+        kind: Long,
+    },
 }
 
 #[derive(Debug, Serialize, Deserialize)]

@@ -4,8 +4,8 @@
 //! The work of others is all processor time used (/proc/stat), minus that of this process and its descendants. If it is
 //! large, a figure says little about the server. All values are fractions of the total time of all processors.
 
+use crate::process::used_ticks;
 use crate::study::percent;
-use crate::tree;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::time::Instant;
@@ -67,12 +67,12 @@ impl Watch {
     /// `None` if the kernel does not report it.
     pub fn begin() -> Option<Watch> {
         let ticks = Ticks::now()?;
-        Some(Watch { ticks, own: tree::used_ticks(), pressure_us: pressure_us(), began: Instant::now() })
+        Some(Watch { ticks, own: used_ticks(), pressure_us: pressure_us(), began: Instant::now() })
     }
 
     /// Servers and clients may have ended meanwhile, but this process must have waited for (reaped) them.
     pub fn end(self) -> Option<Disturbance> {
-        let own = tree::used_ticks().saturating_sub(self.own);
+        let own = used_ticks().saturating_sub(self.own);
         let pressed = self.pressure_us.zip(pressure_us()).map(|(before, after)| after.saturating_sub(before));
         let elapsed_us = self.began.elapsed().as_micros().max(1) as f64;
         let (others, steal) = Ticks::now()?.since(self.ticks).parts(own);

@@ -4,7 +4,7 @@
 //! Experiments wait in many places. A separate thread therefore waits for the signal; it first ends all descendants of
 //! this process, and then the process itself. Errors that this causes in the experiment are not reported.
 
-use crate::{folder, tree, workbench};
+use crate::{folder, process as processes, workbench};
 use anyhow::{Context, Result};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -31,7 +31,7 @@ pub(super) fn watch(out: &Path) -> Result<()> {
             return;
         }
         IS_ENDING.store(true, Ordering::Relaxed);
-        tree::end_all(GRACE);
+        processes::end_all(GRACE);
         folder::remove_all();
         workbench::line(&format!(
             "interrupted: finished results are in {}; to continue, run the same command again",

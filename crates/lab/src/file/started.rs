@@ -4,8 +4,7 @@
 
 use super::case::{Case, Desktop};
 use super::data::{Figures, named};
-use crate::composited::Composited;
-use crate::desk::Desk;
+use crate::desk::{Composited, Desk};
 use crate::onscreen::{FrameCounter, LIMIT, Painter, Typist};
 use crate::process::cpu_time;
 use crate::server::{Server, Setup};

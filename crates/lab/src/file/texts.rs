@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Reads the texts of a case's settings: lengths of time, reservations, and names. An error says what to write instead.
 
-use crate::composited::Managers;
+use crate::desk::Managers;
 use std::time::Duration;
 use xqos_abi::Grouping;
 use xqos_abi::trace::Level;
