@@ -158,8 +158,12 @@ impl Experiment {
                     let is_it = |trial: &Trial| trial.turn == turn && trial.case == case.cell;
                     turn > 0 && case.setting.once == Some(true) || parts.list().iter().any(is_it)
                 };
-                let cases = in_turn(self.cases_in(&outer, bench.quick), turn).into_iter();
-                let due: Vec<&Case> = cases.filter(|case| !is_done(case)).collect();
+                let mut due = self.cases_in(&outer, bench.quick);
+                due.retain(|case| !is_done(case));
+                // No case is always first.
+                if turn % 2 == 1 {
+                    due.reverse();
+                }
                 for cases in due.chunk_by(|one, other| one.together == other.together) {
                     if cases[0].together > 1 {
                         self.measure_together(bench, cases, turn, &mut parts)?;
@@ -237,14 +241,6 @@ impl Experiment {
         let text = raw.get("file")?.as_str()?;
         Experiment::of_text(name, text).ok()
     }
-}
-
-/// Reverses the order in every other turn, so that no case is always first.
-fn in_turn(mut cases: Vec<&Case>, turn: u32) -> Vec<&Case> {
-    if turn % 2 == 1 {
-        cases.reverse();
-    }
-    cases
 }
 
 #[cfg(test)]

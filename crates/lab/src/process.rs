@@ -11,10 +11,10 @@
 use crate::program::Missing;
 use anyhow::{Context, Error, Result, anyhow, ensure};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::collections::{BTreeSet, HashMap};
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader};
 use std::os::unix::fs::FileExt;
-use std::collections::{BTreeSet, HashMap};
 use std::process::{self, Child, ChildStdout, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};

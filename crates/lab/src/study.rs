@@ -124,25 +124,25 @@ impl Verdict {
         if self.samples.too_few() {
             return format!("too few samples ({had} of {needed})");
         }
-        let Some(limit) = self.goal.limit() else { return String::new() };
-        match self.is_met() {
-            Some(true) => "met".to_owned(),
+        match (self.is_met(), self.missed_by()) {
+            (None, _) => String::new(),
             // A goal of 0 has no percentage.
-            _ if limit == 0.0 => format!("missed by {}", self.quantity(self.value)),
-            _ => format!("missed by {}", percent((self.value - limit).abs() / limit.abs())),
+            (_, Some(part)) if part.is_infinite() => format!("missed by {}", self.value_text()),
+            (_, Some(part)) => format!("missed by {}", percent(part)),
+            (_, None) => "met".to_owned(),
         }
     }
 
     pub fn goal_text(&self) -> String {
         match self.goal {
-            Goal::AtMost(limit) => format!("<= {}", self.quantity(limit)),
-            Goal::AtLeast(limit) => format!(">= {}", self.quantity(limit)),
+            Goal::AtMost(limit) => format!("<= {}", quantity(limit, &self.unit)),
+            Goal::AtLeast(limit) => format!(">= {}", quantity(limit, &self.unit)),
             Goal::Reported => "-".to_owned(),
         }
     }
 
     pub fn value_text(&self) -> String {
-        self.quantity(self.value)
+        quantity(self.value, &self.unit)
     }
 
     /// `0.97 .. 1.02 of 5`.
@@ -153,10 +153,6 @@ impl Verdict {
             }
             _ => String::new(),
         }
-    }
-
-    fn quantity(&self, value: f64) -> String {
-        if self.unit.is_empty() { figure(value) } else { format!("{} {}", figure(value), self.unit) }
     }
 }
 
@@ -176,6 +172,10 @@ impl Table {
         let head = head.iter().map(|&name| name.to_owned()).collect();
         Table { title: title.into(), head, ..Table::default() }
     }
+}
+
+pub fn quantity(value: f64, unit: &str) -> String {
+    if unit.is_empty() { figure(value) } else { format!("{} {unit}", figure(value)) }
 }
 
 /// Formats a value with about three significant digits; whole numbers below a million are written in full.

@@ -9,7 +9,7 @@ use super::Experiment;
 use crate::render;
 use crate::results::{Build, Finding, read_some};
 use crate::statistics::Spread;
-use crate::study::{Goal, Table, Verdict, figure};
+use crate::study::{Goal, Table, Verdict, figure, quantity};
 use anyhow::{Result, bail};
 use serde::Serialize;
 use std::path::Path;
@@ -85,9 +85,9 @@ impl Comparison {
         for pair in &self.verdicts {
             table.rows.push(vec![
                 format!("{}: {}", pair.experiment, pair.what),
-                format!("{} {}", figure(pair.a.value), pair.unit).trim_end().to_owned(),
+                quantity(pair.a.value, &pair.unit),
                 pair.a.range(),
-                format!("{} {}", figure(pair.b.value), pair.unit).trim_end().to_owned(),
+                quantity(pair.b.value, &pair.unit),
                 pair.b.range(),
                 pair.ratio.map_or("-".to_owned(), figure),
                 pair.conclusion.to_owned(),

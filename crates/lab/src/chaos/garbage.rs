@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Sends invalid bytes, each time on a separate connection.
 
-use super::op::{GarbageBytes, Target};
+use super::op::Target;
 use std::io::{Read, Write};
 use std::os::linux::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
@@ -21,12 +21,12 @@ const LEFT_OUT_OF_OURS: &str = "Set";
 const PATIENCE: Duration = Duration::from_millis(50);
 
 /// Sends up to this many bytes. A missing or closed socket is not a failure.
-pub(super) fn send(target: Target, display: u32, major: u8, garbage: GarbageBytes) {
-    let mut dice = Dice::new(garbage.seed);
+pub(super) fn send(target: Target, display: u32, major: u8, (bytes, seed): (usize, u64)) {
+    let mut dice = Dice::new(seed);
     for path in paths(target, display) {
         let Ok(stream) = UnixStream::connect(path) else { continue };
         // All errors from here on are valid reactions to garbage.
-        let _ = talk(stream, target, major, (&mut dice, garbage.bytes));
+        let _ = talk(stream, target, major, (&mut dice, bytes));
         return;
     }
 }

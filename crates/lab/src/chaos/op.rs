@@ -43,16 +43,11 @@ pub(super) enum Op {
     Lend(bool),
     Rules(bool),
     Grab(u64),
-    Garbage(Target, GarbageBytes),
+    /// Send this many bytes of garbage, with this seed of their values.
+    Garbage(Target, usize, u64),
     Rest(u64),
     /// End all programs. The server resets when the last connection is closed.
     Reset,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct GarbageBytes {
-    pub seed: u64,
-    pub bytes: usize,
 }
 
 /// Draws an operation. The ranges are probabilities in thousandths.
@@ -103,7 +98,8 @@ fn draw_of_server(dice: &mut Dice) -> Op {
         215..285 => {
             let targets = [Target::Setup, Target::Core, Target::Extension, Target::Control];
             let target = targets[dice.below(targets.len() as u64) as usize];
-            Op::Garbage(target, GarbageBytes { seed: dice.below(u64::MAX), bytes: 1 + dice.below(20_000) as usize })
+            let seed = dice.below(u64::MAX);
+            Op::Garbage(target, 1 + dice.below(20_000) as usize, seed)
         }
         285..345 => Op::Rest(dice.below(200)),
         _ => Op::Reset,

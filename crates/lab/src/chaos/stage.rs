@@ -2,7 +2,7 @@
 //! Performs operations on the server and its programs.
 
 use super::garbage;
-use super::op::{GarbageBytes, Op, SLOTS, TESTS, Target};
+use super::op::{Op, SLOTS, TESTS, Target};
 use crate::folder::Folder;
 use crate::poll::poll;
 use crate::process::Owned;
@@ -89,7 +89,7 @@ impl Stage {
                 connection.flush()?;
                 std::thread::sleep(Duration::from_millis(ms));
             }
-            Op::Garbage(target, bytes) => self.garbage(target, bytes)?,
+            Op::Garbage(target, bytes, seed) => self.garbage(target, bytes, seed)?,
             Op::Rest(ms) => std::thread::sleep(Duration::from_millis(ms)),
             Op::Reset => self.reset()?,
             Op::Trace(level, capacity) => match self.witness()?.start_trace(level, capacity) {
@@ -131,11 +131,11 @@ impl Stage {
         Ok(())
     }
 
-    fn garbage(&self, target: Target, what: GarbageBytes) -> Result<()> {
+    fn garbage(&self, target: Target, bytes: usize, seed: u64) -> Result<()> {
         let number = self.server.display().trim_start_matches(':').parse()?;
         let extension = self.witness()?.connection()?.extension_information(xqos_abi::EXTENSION_NAME)?;
         // If xqos was loaded through libc, there is no extension, so use an opcode that no extension has.
-        garbage::send(target, number, extension.map_or(u8::MAX, |found| found.major_opcode), what);
+        garbage::send(target, number, extension.map_or(u8::MAX, |found| found.major_opcode), (bytes, seed));
         Ok(())
     }
 

@@ -58,11 +58,10 @@ pub(super) fn check(definition: &Definition, axes: &[AxisValues], cases: &[Case]
     }
     for chart in &definition.chart {
         check.one_of(Some(&chart.kind), &KINDS, "a chart is")?;
-        check.axes_of(&[std::slice::from_ref(&chart.of), &chart.groups, &chart.each].concat())?;
+        let mut each = [std::slice::from_ref(&chart.of), &chart.groups, &chart.each].concat();
+        check.axes_of(&each)?;
         check.only(&chart.only)?;
-        let over = chart.x.iter().filter(|x| check.axis(x).is_some()).cloned();
-        let each: Vec<String> =
-            chart.groups.iter().chain(&chart.each).cloned().chain([chart.of.clone()]).chain(over).collect();
+        each.extend(chart.x.iter().filter(|x| check.axis(x).is_some()).cloned());
         check.expression(&chart.y, &each, "groups")?;
     }
     if let Some(answer) = &definition.answer {

@@ -64,10 +64,8 @@ pub(super) fn measure(case: &Case, server: &Server, quick: bool) -> Result<Figur
         _ => return Ok(of_crowd(&scenario(name, &Costs::new())?.simulate(regime))),
     };
     let control = server.control()?;
-    let perf = match client {
-        Client::Line | Client::Animation => None,
-        Client::Ocbench | Client::Reserved => Some(Perf::calibrate(server.display(), TEST)?),
-    };
+    let has_perf = matches!(client, Client::Ocbench | Client::Reserved);
+    let perf = has_perf.then(|| Perf::calibrate(server.display(), TEST)).transpose()?;
     let perf = perf.map(|perf| Perf { reps: perf.reps.div_ceil(RUNS_OF_ONE), ..perf });
     let stage = Stage { server, control: &control, client, perf, quick };
     follow(&control, PolicyKind::Stock, [None; 2], false)?;

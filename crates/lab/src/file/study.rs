@@ -8,7 +8,7 @@ use crate::goals;
 use crate::statistics::{Spread, Summary, geometric_mean};
 use crate::study::{
     Chart, Goal, Group, Lane, Lanes, Line, Lines, Panel, Range, Ranges, Scatter, Study, Table, Verdict, duration,
-    figure, percent, spread_figure,
+    figure, percent, quantity, spread_figure,
 };
 
 /// `name` is the experiment's name, under which lab/goals.toml lists its goals.
@@ -137,8 +137,7 @@ fn answer(text: &Answer, data: &Data) -> String {
         match (value, unit.as_str()) {
             (None, _) => "-".to_owned(),
             (Some(ms), "ms") => duration(ms),
-            (Some(value), "") => figure(value),
-            (Some(value), unit) => format!("{} {unit}", figure(value)),
+            (Some(value), unit) => quantity(value, unit),
         }
     };
     text.figures.iter().fold(text.text.clone(), |all, (name, one)| all.replace(&format!("{{{name}}}"), &shown(one)))

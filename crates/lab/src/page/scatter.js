@@ -58,10 +58,7 @@ function drawPanel(canvas, panel, chart, view) {
   pen.textBaseline = "middle";
   for (const tick of y.ticks) {
     const at = Math.round(y.at(tick)) + 0.5;
-    pen.beginPath();
-    pen.moveTo(left, at);
-    pen.lineTo(right, at);
-    pen.stroke();
+    drawLevel(pen, left, right, at);
     pen.fillText(trim(tick), left - 6, at);
   }
   pen.textAlign = "center";
@@ -90,13 +87,17 @@ function drawPanel(canvas, panel, chart, view) {
   return { x: toX, y: y.at };
 }
 
-function drawMean(pen, at, left, right, top, text) {
-  pen.strokeStyle = colour("ink");
-  pen.setLineDash([5, 4]);
+function drawLevel(pen, left, right, at) {
   pen.beginPath();
   pen.moveTo(left, at);
   pen.lineTo(right, at);
   pen.stroke();
+}
+
+function drawMean(pen, at, left, right, top, text) {
+  pen.strokeStyle = colour("ink");
+  pen.setLineDash([5, 4]);
+  drawLevel(pen, left, right, at);
   pen.setLineDash([]);
   pen.textAlign = "right";
   pen.textBaseline = "bottom";
