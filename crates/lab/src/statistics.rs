@@ -7,29 +7,6 @@
 
 use serde::{Deserialize, Serialize};
 
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Summary {
-    pub count: usize,
-    pub mean: f64,
-    pub p50: f64,
-    pub p99: f64,
-    pub worst: f64,
-}
-
-impl Summary {
-    /// All zero if there are no samples.
-    pub fn of(samples: impl IntoIterator<Item = f64>) -> Summary {
-        let sorted = sorted(samples);
-        Summary {
-            count: sorted.len(),
-            mean: mean(&sorted),
-            p50: percentile(&sorted, 0.50),
-            p99: percentile(&sorted, 0.99),
-            worst: percentile(&sorted, 1.0),
-        }
-    }
-}
-
 /// The median of several measurements, and their range.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Spread {
@@ -113,16 +90,16 @@ mod tests {
 
     #[test]
     fn percentiles_are_measured_values() {
-        let summary = Summary::of((1..=200).rev().map(f64::from));
-        assert_eq!((summary.count, summary.worst), (200, 200.0));
-        assert_eq!((summary.p50, summary.p99, summary.mean), (100.0, 198.0, 100.5));
-        let one = Summary::of([7.0]);
-        assert_eq!((one.p50, one.p99, one.worst), (7.0, 7.0, 7.0));
+        let values: Vec<f64> = (1..=200).rev().map(f64::from).collect();
+        let of = |part| quantile(values.iter().copied(), part);
+        assert_eq!((Spread::of(values.iter().copied()).count, of(1.0)), (200, 200.0));
+        assert_eq!((of(0.50), of(0.99), mean(&values)), (100.0, 198.0, 100.5));
+        assert_eq!([0.50, 0.99, 1.0].map(|part| quantile([7.0], part)), [7.0, 7.0, 7.0]);
     }
 
     #[test]
     fn statistics_of_no_values_are_zero() {
-        assert_eq!(Summary::of([]), Summary::default());
+        assert_eq!([0.50, 0.99, 1.0].map(|part| quantile([], part)), [0.0, 0.0, 0.0]);
         assert_eq!(Spread::of([]), Spread::default());
         assert_eq!((median([]), mean(&[]), geometric_mean(&[]), jain_index(&[])), (0.0, 0.0, 0.0, 0.0));
     }

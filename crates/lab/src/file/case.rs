@@ -186,29 +186,48 @@ pub(super) fn case(definition: &Definition, axes: &[AxisValues], cell: &Cell) ->
     if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
         return Err(Mistake::at(twice[0], format!("two loads are called '{}': give one a name = \"...\"", twice[0])));
     }
-    if matches!(case.measure, Measure::Command | Measure::Call | Measure::Simulation) && case.command.is_empty() {
-        let what = "measure = \"command\" needs command = [\"PROGRAM\", \"ARGUMENT\", ...], \"call\" command = [\"CALL\"], \
-                    and \"simulation\" command = [\"SCENARIO\"]";
-        return Err(Mistake::at("command", what));
+    match fault(&case, &server, definition.order.new_servers.as_deref() == Some("case")) {
+        Some((at, what)) => Err(Mistake::at(at, what)),
+        None => Ok(case),
     }
-    let comes_and_goes = matches!(case.measure, Measure::Film | Measure::Wheel | Measure::Stream);
-    if (comes_and_goes || matches!(case.measure, Measure::Drag | Measure::Simulation)) && case.server.1.module.is_none()
-    {
-        let what = "film, wheel, stream, drag and simulation need xqos in the server: write server = \"xqos\"";
-        return Err(Mistake::at(&server, what));
-    }
-    if !comes_and_goes && (case.setting.before.is_some() || case.finds_reservation) {
-        let at = if case.finds_reservation { "reserve = \"auto\"" } else { "before" };
-        return Err(Mistake::at(at, "before and reserve = \"auto\" are for measure = \"film\" and \"wheel\""));
-    }
-    if case.nice.is_some() && (case.measure != Measure::Drag || definition.order.new_servers.as_deref() != Some("case"))
-    {
-        return Err(Mistake::at("nice", "nice is for measure = \"drag\" with new_servers = \"case\""));
-    }
-    if case.setting.priority.is_some() && case.measure != Measure::Light {
-        return Err(Mistake::at("priority", "priority is for measure = \"light\""));
-    }
-    Ok(case)
+}
+
+/// A setting that its measuring client does not have: the text to correct, and how.
+fn fault<'a>(case: &Case, server: &'a str, has_new_servers: bool) -> Option<(&'a str, &'static str)> {
+    let is = |measures: &[Measure]| measures.contains(&case.measure);
+    let comes_and_goes = is(&[Measure::Film, Measure::Wheel, Measure::Stream]);
+    let needs_xqos = comes_and_goes || is(&[Measure::Drag, Measure::Simulation]);
+    let needs_command = is(&[Measure::Command, Measure::Call, Measure::Simulation]);
+    let is_early = case.setting.before.is_some() || case.finds_reservation;
+    let faults = [
+        (
+            needs_command && case.command.is_empty(),
+            "command",
+            "measure = \"command\" needs command = [\"PROGRAM\", \"ARGUMENT\", ...], \"call\" command = [\"CALL\"], and \
+             \"simulation\" command = [\"SCENARIO\"]",
+        ),
+        (
+            needs_xqos && case.server.1.module.is_none(),
+            server,
+            "film, wheel, stream, drag and simulation need xqos in the server: write server = \"xqos\"",
+        ),
+        (
+            is_early && !comes_and_goes,
+            if case.finds_reservation { "reserve = \"auto\"" } else { "before" },
+            "before and reserve = \"auto\" are for measure = \"film\" and \"wheel\"",
+        ),
+        (
+            case.nice.is_some() && !(is(&[Measure::Drag]) && has_new_servers),
+            "nice",
+            "nice is for measure = \"drag\" with new_servers = \"case\"",
+        ),
+        (
+            case.setting.priority.is_some() && !is(&[Measure::Light]),
+            "priority",
+            "priority is for measure = \"light\"",
+        ),
+    ];
+    faults.into_iter().find(|(is_wrong, ..)| *is_wrong).map(|(_, at, what)| (at, what))
 }
 
 /// True if the file excludes the cell.

@@ -5,7 +5,7 @@ use super::data::{At, Cell, Data, filled, number};
 use super::expression::Expression;
 use super::format::{Answer, Chart as ChartText, Column, Definition, Table as TableText, Verdict as VerdictText};
 use crate::goals;
-use crate::statistics::{Spread, Summary, geometric_mean};
+use crate::statistics::{Spread, geometric_mean, mean, median, quantile};
 use crate::study::{
     Chart, Goal, Group, Lane, Lanes, Line, Lines, Panel, Range, Ranges, Scatter, Study, Table, Verdict, duration,
     figure, percent, quantity, spread_figure,
@@ -230,20 +230,11 @@ fn title_of(axes: &[String], cell: &Cell, data: &Data) -> String {
 /// For each case, the medians over the turns.
 fn ranges(text: &ChartText, data: &Data, within: &Cell) -> Vec<Range> {
     let range = |(case, cell): (String, Cell)| {
-        let summaries: Vec<Summary> = data
-            .at(&cell)
-            .turns()
-            .filter_map(|at| Some(Summary::of(at.samples(&text.y)?.iter().copied())))
-            .filter(|summary| summary.count > 0)
-            .collect();
-        let median = |figure: fn(&Summary) -> f64| Spread::of(summaries.iter().map(figure)).median;
-        (!summaries.is_empty()).then(|| Range {
-            case,
-            p50: median(|one| one.p50),
-            mean: median(|one| one.mean),
-            p99: median(|one| one.p99),
-            worst: median(|one| one.worst),
-        })
+        let turns = data.at(&cell).turns().filter_map(|at| at.samples(&text.y)).filter(|samples| !samples.is_empty());
+        let turns: Vec<&[f64]> = turns.collect();
+        let part = |part| median(turns.iter().map(|samples| quantile(samples.iter().copied(), part)));
+        let mean = median(turns.iter().map(|samples| mean(samples)));
+        (!turns.is_empty()).then(|| Range { case, p50: part(0.50), mean, p99: part(0.99), worst: part(1.0) })
     };
     cases(text, data, within).into_iter().filter_map(range).collect()
 }
