@@ -144,7 +144,6 @@ fn start(server: &Server, command: &mut Command) -> Result<Owned> {
     Owned::start_silent(command.env("DISPLAY", server.display()), GRACE)
 }
 
-/// A toolkit's window that injected input scrolls and resizes.
 #[derive(Debug)]
 struct Toolkit {
     shown: ProgramWindow,

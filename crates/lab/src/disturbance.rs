@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: MIT
-//! Disturbances of a measurement: work of other processes, and processor time that the host took away.
+//! Disturbances of a measurement: work of other processes, processor time that the host took away, and pauses.
 //!
 //! The work of others is all processor time used (/proc/stat), minus that of this process and its descendants. If it is
 //! large, a figure says little about the server. All values are fractions of the total time of all processors.
+//!
+//! A pause occurs when a virtual machine's host or an interrupt takes the processor from a running program, without a
+//! decision of the kernel's scheduler. A program that reads the clock in a loop sees it. Pauses occur while processors
+//! are busy, so responses under load include them with any scheduler, but responses of an idle server do not.
 
 use crate::process::used_ticks;
 use crate::study::percent;
 use serde::{Deserialize, Serialize};
 use std::fs;
-use std::time::Instant;
+use std::thread;
+use std::time::{Duration, Instant};
+use xqos_sys::monotonic_ns;
 
 /// Limits above which a run is reported as noisy.
 const MOST_OTHERS: f64 = 0.10;
@@ -125,6 +131,61 @@ fn parse_pressure(text: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix("some "))?.rsplit_once("total=")?.1.trim().parse().ok()
 }
 
+/// Shorter gaps are caused by the clock itself and by caches.
+const SHORTEST_NS: u64 = 20_000;
+
+/// Figures over all processors.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct OsNoise {
+    /// Fraction of the time.
+    pub part: f64,
+    pub longest_ms: f64,
+    /// Mean time for which an event at a random moment waits for the end of a pause.
+    pub mean_wait_ms: f64,
+}
+
+impl OsNoise {
+    /// Measures for this time, while keeping every processor busy.
+    pub fn measure(time: Duration) -> OsNoise {
+        let processors = thread::available_parallelism().map_or(1, usize::from);
+        let all = thread::scope(|scope| {
+            let watchers: Vec<_> = (0..processors).map(|_| scope.spawn(|| pauses(time))).collect();
+            watchers.into_iter().filter_map(|watcher| watcher.join().ok()).collect::<Vec<_>>()
+        });
+        let mean = |figure: fn(&OsNoise) -> f64| all.iter().map(figure).sum::<f64>() / all.len().max(1) as f64;
+        OsNoise {
+            part: mean(|one| one.part),
+            longest_ms: all.iter().map(|one| one.longest_ms).fold(0.0, f64::max),
+            mean_wait_ms: mean(|one| one.mean_wait_ms),
+        }
+    }
+
+    /// An event hits a pause with a probability equal to its share of the time; on average, half of it is then left.
+    fn of(pauses: &[u64], time_ns: u64) -> OsNoise {
+        let time = time_ns.max(1) as f64;
+        let squares: f64 = pauses.iter().map(|&ns| (ns as f64).powi(2)).sum();
+        OsNoise {
+            part: pauses.iter().sum::<u64>() as f64 / time,
+            longest_ms: pauses.iter().max().map_or(0.0, |&ns| ns as f64 / 1e6),
+            mean_wait_ms: squares / 2.0 / time / 1e6,
+        }
+    }
+}
+
+fn pauses(time: Duration) -> OsNoise {
+    let begin = monotonic_ns();
+    let end = begin + time.as_nanos() as u64;
+    let (mut last, mut found) = (begin, Vec::new());
+    while last < end {
+        let now = monotonic_ns();
+        if now - last >= SHORTEST_NS {
+            found.push(now - last);
+        }
+        last = now;
+    }
+    OsNoise::of(&found, last - begin)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -149,5 +210,23 @@ mod tests {
         assert_eq!(Disturbance { others: 0.1, steal: 0.05, pressure: Some(1.0) }.noise(), None);
         // Our own time can exceed the total, because the two were not read at the same instant.
         assert_eq!(Ticks { busy: 10, idle: 90, steal: 0 }.parts(12), (0.0, 0.0));
+    }
+
+    #[test]
+    fn long_pauses_weigh_more_than_many_short_ones() {
+        let one = OsNoise::of(&[10_000_000], 1_000_000_000);
+        assert_eq!((one.part, one.longest_ms, one.mean_wait_ms), (0.01, 10.0, 0.05));
+        let many = OsNoise::of(&[100_000; 100], 1_000_000_000);
+        assert_eq!((many.part, many.longest_ms), (0.01, 0.1));
+        assert!((many.mean_wait_ms - 0.0005).abs() < 1e-9, "{many:?}");
+        assert_eq!(OsNoise::of(&[], 1_000_000_000), OsNoise::default());
+    }
+
+    #[test]
+    fn pauses_can_be_measured_on_any_machine() {
+        let begin = Instant::now();
+        let pauses = OsNoise::measure(Duration::from_millis(50));
+        let took_ms = begin.elapsed().as_secs_f64() * 1000.0;
+        assert!((0.0..=1.0).contains(&pauses.part) && pauses.longest_ms <= took_ms, "{pauses:?} in {took_ms} ms");
     }
 }

@@ -38,7 +38,6 @@ mod machine;
 pub mod mpv;
 mod names;
 mod onscreen;
-mod os_noise;
 mod page;
 mod papers;
 mod periodic;

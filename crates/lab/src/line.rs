@@ -18,8 +18,8 @@ use std::time::{Duration, Instant};
 use x11rb::connection::Connection;
 use x11rb::protocol::Event;
 use x11rb::protocol::xproto::{
-    AtomEnum, ClientMessageEvent, ConnectionExt as _, CreateGCAux, CreateWindowAux, EventMask, GX, Gcontext,
-    MotionNotifyEvent, PropMode, Segment, Window,
+    AtomEnum, ClientMessageEvent, ConnectionExt as _, CreateGCAux, CreateWindowAux, EventMask, GX, MotionNotifyEvent,
+    PropMode, Segment,
 };
 use x11rb::rust_connection::RustConnection;
 use x11rb::wrapper::ConnectionExt as _;
@@ -51,7 +51,7 @@ pub fn measure(server: &Server, reservation: Option<Reservation>, moves: u32) ->
     reservation.map_or(Ok(()), |wanted| control.set(Subject::Client(0), Setting::Reservation(wanted)))?;
     let client = LineClient::new(&control)?;
     let (pointer, plan) = (Pointer::of(server)?, client.plan(moves));
-    let (end, window) = (server.connect()?, client.window);
+    let (end, window) = (server.connect()?, client.canvas.window);
     let (done, all_seen) = mpsc::channel();
     std::thread::scope(|scope| {
         let mover = scope.spawn(move || {
@@ -89,8 +89,7 @@ fn move_along(pointer: &Pointer, plan: &[(i16, i16)]) -> Result<Moved> {
 
 struct LineClient<'a> {
     connection: &'a RustConnection,
-    window: Window,
-    context: Gcontext,
+    canvas: Canvas,
     corner: (i16, i16),
 }
 
@@ -111,7 +110,7 @@ impl<'a> LineClient<'a> {
         let look = CreateWindowAux::new().background_pixel(screen.black_pixel).event_mask(events);
         let ink = CreateGCAux::new().function(GX::XOR).foreground(screen.white_pixel);
         let canvas = Canvas::show(connection, (corner.0, corner.1, SIDE, SIDE), look, &ink)?;
-        Ok(LineClient { connection, window: canvas.window, context: canvas.context, corner })
+        Ok(LineClient { connection, canvas, corner })
     }
 
     /// A path over the window that never returns to the same place.
@@ -154,8 +153,9 @@ impl<'a> LineClient<'a> {
     fn draw(&self, old: Option<Segment>, motion: &MotionNotifyEvent) -> Result<Segment> {
         let line = Segment { x1: 0, y1: 0, x2: motion.event_x, y2: motion.event_y };
         let lines: Vec<Segment> = old.into_iter().chain([line]).collect();
-        self.connection.poly_segment(self.window, self.context, &lines)?;
-        self.connection.change_property8(PropMode::APPEND, self.window, AtomEnum::WM_NAME, AtomEnum::STRING, b"")?;
+        let Canvas { window, context } = self.canvas;
+        self.connection.poly_segment(window, context, &lines)?;
+        self.connection.change_property8(PropMode::APPEND, window, AtomEnum::WM_NAME, AtomEnum::STRING, b"")?;
         self.connection.flush()?;
         Ok(line)
     }

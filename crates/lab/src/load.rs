@@ -14,10 +14,6 @@
 //! counted; a run that crosses one of the instants counts in proportion. Thus the load itself is counted, x11perf does
 //! the counting, and a stock server, which reports nothing, is measured exactly like one with xqos.
 //!
-//! **What to avoid.** Twelve copies with `-repeat 1000 -time 5` are not a steady load: for half a minute or longer,
-//! some copies still time their empty loop or calibrate, waiting for the server after each request, while others
-//! already draw. In this phase, a stock server looks several times better than when all twelve copies draw.
-//!
 //! **Where it draws.** x11perf always puts its window in the same place, so the twelfth copy hides the other eleven.
 //! Hidden drawing is clipped, so a hidden request costs only two thirds (ellipses) or a hundredth (rectangles and
 //! images) of a visible one. This placement is [`Placement::Stacked`]. Operations then show which client was served,

@@ -157,9 +157,7 @@ impl Typist {
 
 /// Counts the frames of a compositing manager: what it paints into the overlay window or the root window.
 #[derive(Debug)]
-pub struct FrameCounter {
-    connection: RustConnection,
-}
+pub struct FrameCounter(RustConnection);
 
 impl FrameCounter {
     pub fn of_compositor(server: &Server) -> Result<FrameCounter> {
@@ -176,13 +174,13 @@ impl FrameCounter {
             let id = connection.generate_id()?;
             connection.damage_create(id, window, damage::ReportLevel::RAW_RECTANGLES)?.check()?;
         }
-        Ok(FrameCounter { connection })
+        Ok(FrameCounter(connection))
     }
 
     pub fn count(&self) -> Result<u32> {
-        self.connection.get_input_focus()?.reply()?;
+        self.0.get_input_focus()?.reply()?;
         let (mut frames, mut last_ms) = (0, None::<u32>);
-        while let Some(event) = self.connection.poll_for_event()? {
+        while let Some(event) = self.0.poll_for_event()? {
             let Event::DamageNotify(damage) = event else { continue };
             let is_new =
                 last_ms.is_none_or(|last| damage.timestamp.wrapping_sub(last) > OF_ONE_FRAME.as_millis() as u32);

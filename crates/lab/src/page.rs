@@ -199,7 +199,6 @@ fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// The items of the papers.
 static ITEMS: &str = include_str!("../../../docs/papers.md");
 
 /// The prose of an experiment's page, docs/experiments/NAME.md, as HTML; `None` if there is no page. The prose is thus

@@ -114,7 +114,6 @@ impl Owned {
         }
     }
 
-    /// Ends the process and waits until it is gone.
     pub fn end(&mut self) {
         self.ask_to_end();
         let deadline = Instant::now() + self.grace;
@@ -139,7 +138,6 @@ impl Drop for Owned {
 /// Figures of the kernel's scheduler for a task since it started.
 #[derive(Debug, PartialEq)]
 struct Scheduled {
-    /// Time on a processor.
     ran_ns: u64,
     delayed_ns: u64,
 }
@@ -168,7 +166,6 @@ impl SchedStat {
         of.and_then(SchedStat::read).map_or(0, |scheduled| scheduled.delayed_ns)
     }
 
-    /// `None` once the task is gone.
     fn read(&self) -> Option<Scheduled> {
         let mut text = [0; 96];
         let length = self.0.read_at(&mut text, 0).ok()?;

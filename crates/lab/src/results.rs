@@ -43,7 +43,6 @@ pub(crate) struct Stored {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Data {
-    /// Raw data, which are evaluated each time they are read.
     Raw(Value),
     /// The study, as evaluated when it was published.
     Study(Box<Study>),

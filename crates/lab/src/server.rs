@@ -172,17 +172,7 @@ impl Setup {
     fn add_environment(&self, command: &mut Command, host: Option<&Server>) {
         // Ignore settings in the user's environment, which are for the user's own servers.
         command.env_remove("LD_PRELOAD");
-        for name in [
-            "XQOS_POLICY",
-            "XQOS_SLICE_US",
-            "XQOS_CUT_US",
-            "XQOS_MAX_UTILIZATION_PPM",
-            "XQOS_DESKTOP_SHARE_PPM",
-            "XQOS_CONTENTION",
-            "XQOS_GRAB_LIMIT_MS",
-            "XQOS_TEST_FAULT",
-            "XQOS_TEST_CUT",
-        ] {
+        for name in OF_THE_USER.split_whitespace() {
             command.env_remove(name);
         }
         if let Some(host) = host {
@@ -204,6 +194,10 @@ impl Setup {
     }
 }
 
+/// Settings of the module that are left out of a server's environment.
+const OF_THE_USER: &str = "XQOS_POLICY XQOS_SLICE_US XQOS_CUT_US XQOS_MAX_UTILIZATION_PPM XQOS_DESKTOP_SHARE_PPM \
+                           XQOS_CONTENTION XQOS_GRAB_LIMIT_MS XQOS_TEST_FAULT XQOS_TEST_CUT";
+
 /// A running server. It ends when this is dropped, or when the thread that started it ends.
 #[derive(Debug)]
 pub struct Server {
@@ -216,7 +210,6 @@ pub struct Server {
     folder: Folder,
     display: String,
     kind: Kind,
-    /// The pointer device, if the server was started with one.
     pub(crate) pointer: Option<Arc<Device>>,
 }
 

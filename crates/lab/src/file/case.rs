@@ -221,11 +221,7 @@ fn fault<'a>(case: &Case, server: &'a str, has_new_servers: bool) -> Option<(&'a
             "nice",
             "nice is for measure = \"drag\" with new_servers = \"case\"",
         ),
-        (
-            case.setting.priority.is_some() && !is(&[Measure::Light]),
-            "priority",
-            "priority is for measure = \"light\"",
-        ),
+        (case.setting.priority.is_some() && !is(&[Measure::Light]), "priority", "priority is for measure = \"light\""),
     ];
     faults.into_iter().find(|(is_wrong, ..)| *is_wrong).map(|(_, at, what)| (at, what))
 }

@@ -78,7 +78,6 @@ fn replaced<'a>(text: &str, cell: &'a Cell, show: impl Fn(&str, &'a str) -> &'a 
 }
 
 impl AxisValues {
-    /// The value's title, or its name if it has none.
     pub fn title<'a>(&'a self, value: &'a str) -> &'a str {
         self.setting(value).and_then(|setting| setting.title.as_deref()).unwrap_or(value)
     }
@@ -140,7 +139,6 @@ impl Data {
         cells(&axes).into_iter().filter(is_shown).map(with).filter(|cell| self.has(cell)).collect()
     }
 
-    /// Replaces `{AXIS}` with titles.
     pub fn titled(&self, text: &str, cell: &Cell) -> String {
         replaced(text, cell, |axis, value| self.axis(axis).map_or(value, |axis| axis.title(value)))
     }

@@ -180,7 +180,6 @@ impl Scene {
         Ok(moves)
     }
 
-    /// Releases the window and waits for the last answers.
     fn rest(&mut self) -> Result<()> {
         self.manager.see_running("twm")?;
         self.programs.iter_mut().try_for_each(|shown| shown.process.see_running("a program of the drag"))?;

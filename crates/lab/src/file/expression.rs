@@ -15,9 +15,7 @@ type Operation = fn(f64, f64) -> f64;
 pub(super) enum Expression {
     Number(f64),
     Name(String),
-    /// A statistic of the samples with this name.
     Statistic(Statistic, String),
-    /// A figure of a paper.
     Published(String),
     Calculated(Operation, Box<Expression>, Box<Expression>),
     /// A statistic of the values of all turns.
@@ -206,7 +204,6 @@ impl<'a> Parser<'a> {
         Ok(factor)
     }
 
-    /// Parses a call after its opening parenthesis.
     fn call(&mut self, function: &str) -> Result<Expression, String> {
         let expression = if let Some(statistic) = Statistic::named(function) {
             Expression::Statistic(statistic, self.name()?)

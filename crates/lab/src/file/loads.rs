@@ -20,7 +20,6 @@ use x11rb::rust_connection::RustConnection;
 use xqos_abi::{ClientEntry, Label, Setting, Subject};
 use xqos_client::Control;
 
-/// Time limit for a program to connect to the server.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// Number of areas that each silent client clears before it becomes silent.
 const DRAWN: i16 = 100;
@@ -104,7 +103,6 @@ impl Calibrated {
 }
 
 impl Running {
-    /// Entries of the server's clients that belong to this load.
     pub fn of<'a>(&self, clients: &'a [ClientEntry]) -> Vec<&'a ClientEntry> {
         let pids: Vec<u32> = match &self.clients {
             Clients::Perf(load) => load.pids(),
@@ -116,7 +114,6 @@ impl Running {
         clients.iter().filter(|one| pids.contains(&(one.pid as u32)) || bases.contains(&one.client)).collect()
     }
 
-    /// Applies the case's settings to the clients of the load.
     pub fn set(&self, load: &LoadOf, control: &Control) -> Result<()> {
         if load.clients_alone() == *load {
             return Ok(());

@@ -30,10 +30,8 @@ const PLAIDS: usize = 12;
 const TEST: &str = "getimagexy100";
 /// x11perf prints its count at the end of a run, so short runs give a finer count.
 const RUNS_OF_ONE: u64 = 20;
-/// Interval between two readings of the server's list of clients.
 const READING_INTERVAL: Duration = Duration::from_millis(40);
 
-/// The measured client of a scenario.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Client {
     Line,
@@ -51,7 +49,6 @@ struct Times {
     interval: Vec<f64>,
 }
 
-/// Measures the scenario that the case's command names.
 pub(super) fn measure(case: &Case, server: &Server, quick: bool) -> Result<Figures> {
     let name = case.command[0].as_str();
     let policy = case.policy.unwrap_or(PolicyKind::Fair);
@@ -83,7 +80,9 @@ pub(super) fn measure(case: &Case, server: &Server, quick: bool) -> Result<Figur
         values.extend(named([("simulated_share", simulated), ("simulated_requests", requests)]));
         return Ok((BTreeMap::new(), values));
     }
-    let measured = stage.together(case.reserve)?;
+    let (mut load, _plaids) = stage.load(PLAIDS)?;
+    let measured = stage.alone(case.reserve)?;
+    load.as_mut().map_or(Ok(()), Load::see_running)?;
     let outcome = scenario(name, &costs)?.simulate(regime);
     let simulated = Times::of(of_client(&outcome, if client == Client::Line { "line" } else { name })?);
     let samples = [
@@ -122,7 +121,6 @@ impl Times {
     }
 }
 
-/// A server, and the client that is measured on it.
 struct Stage<'a> {
     server: &'a Server,
     control: &'a Control,
@@ -175,14 +173,6 @@ impl Stage<'_> {
             Some(perf) => (Some(Load::start(self.server.display(), perf, 1, Placement::SideBySide)?), None),
             None => (None, Some(Flood::start(self.server, Drawing::Heavy, plaids)?)),
         })
-    }
-
-    /// Measures the client together with its load.
-    fn together(&self, reservation: Option<Reservation>) -> Result<Times> {
-        let (mut load, _plaids) = self.load(PLAIDS)?;
-        let times = self.alone(reservation)?;
-        load.as_mut().map_or(Ok(()), Load::see_running)?;
-        Ok(times)
     }
 
     /// Measures the client without starting others.

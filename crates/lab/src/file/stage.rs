@@ -222,7 +222,6 @@ impl Loads {
 
 /// An idle server that has answered a query sleeps again after this time.
 const ASLEEP: Duration = Duration::from_millis(20);
-/// Name of xqos's own thread in a server.
 const WATCHER: &str = "xqos-watcher";
 
 struct Count {

@@ -118,7 +118,6 @@ fn in_brackets(key: &str, cell: &Cell) -> String {
     if key.is_empty() || values.is_empty() { key.to_owned() } else { format!("{key}[{}]", values.join(", ")) }
 }
 
-/// Key of the verdict's goal in the ledger.
 pub(super) fn goal_key(name: &str, text: &VerdictText, cell: &Cell) -> String {
     key(name, text.goal_of.as_ref().unwrap_or(&text.key), cell)
 }
@@ -215,13 +214,11 @@ fn lanes(text: &ChartText, data: &Data, within: &Cell, title: String) -> Option<
     Some(Lanes { title, x_label: text.x_label.clone(), length, lanes })
 }
 
-/// Each value of the chart's axis `of`, with the cell of that value.
 fn cases(text: &ChartText, data: &Data, within: &Cell) -> Vec<(String, Cell)> {
     let of = data.measured(std::slice::from_ref(&text.of), &text.only, within);
     of.into_iter().filter_map(|cell| Some((cell.get(&text.of)?.clone(), cell))).collect()
 }
 
-/// The titles of the cell's values of these axes.
 fn title_of(axes: &[String], cell: &Cell, data: &Data) -> String {
     let braced: Vec<String> = axes.iter().map(|axis| format!("{{{axis}}}")).collect();
     data.titled(&braced.join(", "), cell)
