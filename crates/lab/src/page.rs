@@ -8,7 +8,7 @@ use crate::disturbance::Disturbance;
 use crate::experiments;
 use crate::render::is_numeric;
 use crate::results::{Build, Finding, conclusions, with_figures};
-use crate::study::{Chart, Study, Table, Verdict};
+use crate::study::{Chart, Table, Verdict};
 use anyhow::Result;
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 use std::fmt::Write;
@@ -72,7 +72,8 @@ fn list(conclusions: &[String]) -> String {
 fn contents(findings: &[Finding]) -> String {
     let build = Build::of(findings);
     let links = findings.iter().map(|finding| {
-        let (met, goals) = count(&finding.study);
+        let goals = finding.study.verdicts.iter().filter_map(Verdict::is_met);
+        let (met, goals) = (goals.clone().filter(|&met| met).count(), goals.count());
         let state = if met == goals { "met" } else { "missed" };
         let score = if goals > 0 { format!("<span class=\"{state}\">{met}/{goals}</span>") } else { String::new() };
         let mark = build.mark(finding).map_or(String::new(), |mark| format!(" <small>{mark}</small>"));
@@ -80,11 +81,6 @@ fn contents(findings: &[Finding]) -> String {
     });
     let papers = format!("<li><a href=\"#papers\">{PAPERS}</a></li>");
     format!("<nav><ul>{}{papers}</ul></nav>", links.collect::<String>())
-}
-
-fn count(study: &Study) -> (usize, usize) {
-    let goals = study.verdicts.iter().filter_map(Verdict::is_met);
-    (goals.clone().filter(|&met| met).count(), goals.count())
 }
 
 fn write_study<'a>(out: &mut String, finding: &'a Finding, of: (bool, Build), charts: &mut Vec<&'a Chart>) {

@@ -192,18 +192,17 @@ fn beside_wheel(
     signals.recv()?;
     let mut reserved = 0.0;
     let stay = Stay::begin(case, server, calibrated, || {
-        let mut auto = case.finds_reservation.then(|| look_for_reservation(server, base)).transpose()?;
+        let mut auto = None;
+        if case.finds_reservation {
+            let mut command = Command::new(program::own("xqos")?);
+            command.args(["reserve", "--client", &format!("{base:#x}"), "auto"]).env("DISPLAY", server.display());
+            auto = Some(Owned::start_silent(&mut command, Duration::from_secs(2))?);
+        }
         signals.recv()?;
         reserved = share_reserved(&server.control()?, |client| client.client == base)?;
         auto.as_mut().map_or(Ok(()), |auto| auto.see_running("xqos reserve"))
     })?;
     Ok((stay, reserved))
-}
-
-fn look_for_reservation(server: &Server, client: u32) -> Result<Owned> {
-    let mut command = Command::new(program::own("xqos")?);
-    command.args(["reserve", "--client", &format!("{client:#x}"), "auto"]).env("DISPLAY", server.display());
-    Owned::start_silent(&mut command, Duration::from_secs(2))
 }
 
 /// The program that starts mpv: `xqos run`, if the case searches for a reservation or also reserves processor time. If

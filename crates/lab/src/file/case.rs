@@ -303,7 +303,7 @@ fn load_of(text: &LoadText, clients: Option<usize>, fill: &impl Fn(&str) -> Stri
         name: text.name.as_ref().map_or_else(|| kind.name(), |name| fill(name)),
         clients: match clients {
             Some(clients) => clients,
-            None => whole(&fill(&text.clients)).map_err(|what| Mistake::at(&text.clients, what))? as usize,
+            None => read(&text.clients, fill, whole)?.unwrap_or(1) as usize,
         },
         placement: if text.side_by_side { Placement::SideBySide } else { Placement::Stacked },
         run: read(&text.run, fill, time)?.unwrap_or(RUN),

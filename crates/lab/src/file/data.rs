@@ -106,16 +106,12 @@ impl Data {
             for (name, samples) in &trial.samples {
                 all.samples.entry(name.clone()).or_default().extend(samples);
             }
-            let turns = f64::from(self.turns_of(&trial.case));
+            let turns = self.trials.keys().filter(|(case, _)| *case == trial.case).count() as f64;
             for (name, value) in &trial.values {
                 *all.values.entry(name.clone()).or_default() += value / turns;
             }
         }
         Data { published: self.published.clone(), ..Data::new(self.axes.clone(), pooled.into_values()) }
-    }
-
-    fn turns_of(&self, case: &Cell) -> u32 {
-        self.trials.keys().filter(|(of, _)| of == case).count() as u32
     }
 
     pub fn at(&self, cell: &Cell) -> At<'_> {

@@ -128,8 +128,8 @@ pub(super) struct LoadText {
     pub silent: bool,
     pub fill: Option<String>,
     pub command: Vec<String>,
-    #[serde(default = "one", deserialize_with = "count")]
-    pub clients: String,
+    #[serde(deserialize_with = "count")]
+    pub clients: Option<String>,
     pub name: Option<String>,
     pub side_by_side: bool,
     pub run: Option<String>,
@@ -256,15 +256,11 @@ impl<'de, L: Deserialize<'de>, T: Deserialize<'de>, V> Visitor<'de> for ListOrTa
     }
 }
 
-fn one() -> String {
-    "1".to_owned()
-}
-
 /// Accepts a number, or a text that expands to a number.
-fn count<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+fn count<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
     match toml::Value::deserialize(from)? {
-        toml::Value::Integer(number) => Ok(number.to_string()),
-        toml::Value::String(text) => Ok(text),
+        toml::Value::Integer(number) => Ok(Some(number.to_string())),
+        toml::Value::String(text) => Ok(Some(text)),
         _ => Err(D::Error::custom("a count is a number, or an axis in braces such as \"{clients}\"")),
     }
 }

@@ -5,11 +5,8 @@ const charts = JSON.parse(element("charts").textContent);
 const redraws = [];
 
 for (const figure of document.querySelectorAll("figure[data-chart]")) {
-  const chart = charts[figure.dataset.chart];
-  if (chart.Scatter) scatter(figure, chart.Scatter);
-  else if (chart.Lines) lines(figure, chart.Lines);
-  else if (chart.Lanes) lanes(figure, chart.Lanes);
-  else ranges(figure, chart.Ranges);
+  const [[kind, chart]] = Object.entries(charts[figure.dataset.chart]);
+  ({ Scatter: scatter, Lines: lines, Lanes: lanes, Ranges: ranges })[kind](figure, chart);
 }
 const redrawAll = () => redraws.forEach(redraw => redraw());
 redrawAll();

@@ -6,7 +6,7 @@ mod browser;
 use super::*;
 use crate::bench::text as text_of;
 use crate::machine::Machine;
-use crate::study::{Goal, Panel, Scatter};
+use crate::study::{Goal, Panel, Scatter, Study};
 
 #[test]
 fn measured_text_cannot_break_the_page() {

@@ -52,8 +52,7 @@ pub(crate) fn goals(found: &[Finding]) -> String {
     };
     let goals: Vec<Verdict> = verdicts(found).filter_map(labelled).collect();
     let met = goals.iter().filter(|verdict| verdict.is_met() == Some(true)).count();
-    let total = goals.len();
-    let table = render::verdicts(&goals);
+    let (total, table) = (goals.len(), render::verdicts(&goals));
     format!("All goals\n\n{table}\n{met} of {total} goals are met\n{}\n", credibility(found))
 }
 
