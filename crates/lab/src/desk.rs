@@ -53,12 +53,9 @@ named! {
     pub enum Program {
         /// A film, in a window whose frames can be counted.
         Player = "player",
-        /// A terminal that prints 200 lines every 50 ms.
         Terminal = "terminal",
         Page = "page",
-        /// A page of moving boxes.
         Animation = "animation",
-        /// A list that is scrolled and resized.
         List = "list",
     }
 }

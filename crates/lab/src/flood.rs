@@ -8,6 +8,7 @@
 //! Only a client with [`Drawing::Part`] pauses: it keeps the server busy for a part of the time.
 
 use crate::canvas::Canvas;
+use crate::poll::poll;
 use crate::server::Server;
 use anyhow::{Result, anyhow};
 use std::sync::Arc;
@@ -80,10 +81,7 @@ impl Flood {
             flood.threads.push(thread.spawn(move || drop(client.flood(&sent)))?);
         }
         let enough = if matches!(drawing, Drawing::Part(_)) { 0 } else { count as u64 * FILLED };
-        let limit = Instant::now() + PATIENCE;
-        while sent.load(Ordering::Relaxed) < enough && Instant::now() < limit {
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        poll(PATIENCE, Duration::from_millis(5), || Ok((sent.load(Ordering::Relaxed) >= enough).then_some(())))?;
         Ok(flood)
     }
 

@@ -34,8 +34,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Reads the current facts. `server` comes from [`Server::version`](crate::server::Server::version), `module` from
-    /// [`module_version`].
+    /// `server` is [`Server::version`](crate::server::Server::version), `module` is [`module_version`].
     pub fn facts(server: String, module: String) -> Machine {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         Machine {

@@ -28,8 +28,8 @@ pub fn arrange(connection: &RustConnection, count: usize, timeout: Duration) -> 
     let mut created = 0;
     let placed = poll(timeout, Duration::from_millis(5), || {
         let clients = windows_by_client(connection)?;
-        let waiting: Vec<&Copy> =
-            clients.values().filter(|copy| copy.at == Some(PLACE) && copy.text.is_some()).collect();
+        let is_ready = |copy: &&Copy| copy.drawing.is_some_and(|(_, at)| at == PLACE) && copy.text.is_some();
+        let waiting: Vec<&Copy> = clients.values().filter(is_ready).collect();
         created = waiting.len();
         (created >= count).then(|| place(connection, &waiting, &clients)).transpose()
     });
@@ -38,9 +38,9 @@ pub fn arrange(connection: &RustConnection, count: usize, timeout: Duration) -> 
 
 #[derive(Debug, Default)]
 struct Copy {
-    drawing: Option<Window>,
+    /// The drawing window and its place.
+    drawing: Option<(Window, (i16, i16))>,
     text: Option<Window>,
-    at: Option<(i16, i16)>,
 }
 
 fn windows_by_client(connection: &RustConnection) -> Result<BTreeMap<Window, Copy>> {
@@ -52,8 +52,7 @@ fn windows_by_client(connection: &RustConnection) -> Result<BTreeMap<Window, Cop
         let Ok(geometry) = connection.get_geometry(window)?.reply() else { continue };
         let copy = clients.entry(window & !setup.resource_id_mask).or_default();
         if (geometry.width, geometry.height) == SIZE {
-            copy.drawing = Some(window);
-            copy.at = Some((geometry.x, geometry.y));
+            copy.drawing = Some((window, (geometry.x, geometry.y)));
         } else if (geometry.width, geometry.height) == (SIZE.0, TEXT_HEIGHT) {
             copy.text = Some(window);
         }
@@ -63,12 +62,12 @@ fn windows_by_client(connection: &RustConnection) -> Result<BTreeMap<Window, Cop
 
 fn place(connection: &RustConnection, waiting: &[&Copy], clients: &BTreeMap<Window, Copy>) -> Result<()> {
     let screen = &connection.setup().roots[0];
-    let taken: Vec<(i32, i32)> =
-        clients.values().filter_map(|copy| copy.at.map(|(x, y)| (i32::from(x), i32::from(y)))).collect();
+    let taken = clients.values().filter_map(|copy| copy.drawing.map(|(_, (x, y))| (i32::from(x), i32::from(y))));
+    let taken: Vec<(i32, i32)> = taken.collect();
     let free = cells(i32::from(screen.width_in_pixels), i32::from(screen.height_in_pixels));
     let free = free.into_iter().filter(|cell| !taken.contains(cell));
     for (copy, (x, y)) in waiting.iter().zip(free) {
-        let parts = [(copy.drawing, y), (copy.text, y + TEXT_BELOW)];
+        let parts = [(copy.drawing.map(|(window, _)| window), y), (copy.text, y + TEXT_BELOW)];
         for (window, y) in parts.into_iter().filter_map(|(window, y)| Some((window?, y))) {
             connection.configure_window(window, &ConfigureWindowAux::new().x(x).y(y))?;
         }

@@ -116,14 +116,12 @@ impl Pair {
 
 impl Value {
     fn of(value: f64, spread: Option<Spread>) -> Value {
-        let (least, greatest) = (spread.map(|spread| spread.least), spread.map(|spread| spread.greatest));
-        Value { value, least, greatest }
+        Value { value, least: spread.map(|spread| spread.least), greatest: spread.map(|spread| spread.greatest) }
     }
 
     fn range(&self) -> String {
-        self.least
-            .zip(self.greatest)
-            .map_or(String::new(), |(least, greatest)| format!("{} .. {}", figure(least), figure(greatest)))
+        let both = self.least.zip(self.greatest);
+        both.map_or(String::new(), |(least, greatest)| format!("{} .. {}", figure(least), figure(greatest)))
     }
 }
 

@@ -8,6 +8,7 @@
 //! | after each reset | no thread has a raised priority; no new descriptors; bounded memory; no reservation is left |
 
 use super::stage::{PATIENCE, Stage};
+use crate::poll::poll;
 use crate::process;
 use anyhow::{Result, bail, ensure};
 use std::fs;
@@ -71,14 +72,13 @@ pub(super) fn check_figures(stage: &Stage, before: &mut Counters) -> Result<()> 
 /// Checks the state of the server after a reset, once all clients have disconnected.
 pub(super) fn idle_state(stage: &Stage, first: Option<IdleState>) -> Result<IdleState> {
     let pid = stage.server.pid();
-    let until = Instant::now() + PATIENCE;
     let mut now = read_state(stage)?;
     // The server frees the resources of clients when it notices that the clients are gone.
     let is_settled = |now: &IdleState| first.is_none_or(|first| now.files <= first.files) && now.reservations == 0;
-    while !is_settled(&now) && Instant::now() < until {
-        std::thread::sleep(Duration::from_millis(50));
+    poll(PATIENCE, Duration::from_millis(50), || {
         now = read_state(stage)?;
-    }
+        Ok(is_settled(&now).then_some(()))
+    })?;
     // A server inherits the niceness of its parent.
     let nice = Attributes::of(0)?.nice();
     for thread in process::switches(pid)? {

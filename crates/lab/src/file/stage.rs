@@ -102,7 +102,12 @@ impl<'a> Stage<'a> {
 
     fn once(&mut self, case: &Case, turn: u32) -> Result<Trial> {
         let pinned = case.has_one_processor().then(|| Pinned::to(SCENE)).transpose()?;
-        self.start(case)?;
+        if !self.has_server(case) {
+            let setup = &case.server.1;
+            let module = setup.module.clone().map(|module| Module { path: self.bench.module.clone(), ..module });
+            let started = Started::new(&Setup { module, ..setup.clone() }, case.desktop.as_ref())?;
+            self.servers.insert(case.server_key(), started);
+        }
         let started = &self.servers[&case.server_key()];
         for load in &case.loads {
             self.calibrated.learn(load, &started.server)?;
@@ -128,16 +133,6 @@ impl<'a> Stage<'a> {
             self.kept.push(loads);
         }
         trial
-    }
-
-    fn start(&mut self, case: &Case) -> Result<()> {
-        if !self.has_server(case) {
-            let setup = &case.server.1;
-            let module = setup.module.clone().map(|module| Module { path: self.bench.module.clone(), ..module });
-            let started = Started::new(&Setup { module, ..setup.clone() }, case.desktop.as_ref())?;
-            self.servers.insert(case.server_key(), started);
-        }
-        Ok(())
     }
 
     /// Starts or resumes the loads of the case, and stops all others.

@@ -56,8 +56,7 @@ pub(super) fn processor(text: &str) -> Result<(Duration, Duration), String> {
 }
 
 pub(super) fn policy(text: &str) -> Result<PolicyKind, String> {
-    let found = PolicyKind::ALL.into_iter().find(|policy| policy.name() == text);
-    found
+    PolicyKind::from_name(text)
         .ok_or_else(|| format!("there is no policy '{text}': write classic, smart, smart-strict, stock, fair or fixed"))
 }
 

@@ -164,7 +164,6 @@ pub struct Lane {
     /// A scheduler's name, or idle; determines the colour.
     pub case: String,
     pub name: String,
-    /// Beginning and end of each slice.
     pub slices: Vec<[f64; 2]>,
     pub arrivals: Vec<f64>,
     /// Instants at which its queue became empty.
