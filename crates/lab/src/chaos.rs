@@ -67,8 +67,8 @@ impl RunCounts {
     pub fn text(&self) -> String {
         let RunCounts { operations, resets, checks, slowest_answer } = self;
         format!(
-            "{operations} operations, {resets} resets and {checks} checks: all invariants held; the slowest answer to a \
-             new client took {} ms",
+            "{operations} operations, {resets} resets and {checks} checks: all invariants held; the slowest answer to \
+             a new client took {} ms",
             slowest_answer.as_millis()
         )
     }
@@ -139,8 +139,8 @@ impl Run {
         let log = self.stage.server.log();
         let said = log.lines().rev().find(|line| line.contains("xqos")).unwrap_or_default();
         format!(
-            "{late}operation {number}, {op:?}, failed (repeat with xqos bench chaos --host {host} --seed {seed}; server \
-             log: {said})"
+            "{late}operation {number}, {op:?}, failed (repeat with xqos bench chaos --host {host} --seed {seed}; \
+             server log: {said})"
         )
     }
 }

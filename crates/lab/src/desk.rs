@@ -51,7 +51,6 @@ setInterval(()=>{n=(n+12)%6000;window.scrollTo(0,n<3000?n:6000-n)},33)</script>"
 
 named! {
     pub enum Program {
-        /// A film, in a window whose frames can be counted.
         Player = "player",
         Terminal = "terminal",
         Page = "page",

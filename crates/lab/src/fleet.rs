@@ -45,8 +45,8 @@ impl FleetSummary {
         let FleetSummary { packets, capture_bytes, report_bytes, report_rows, analyse_s, .. } = self;
         format!(
             "{sessions} sessions\n\
-             {records} records in {trace_bytes} bytes of traces: {table_rows} rows in {table_files} files, {table_bytes} \
-             bytes, {export_s:.2} s\n\
+             {records} records in {trace_bytes} bytes of traces: {table_rows} rows in {table_files} files, \
+             {table_bytes} bytes, {export_s:.2} s\n\
              {packets} packets in {capture_bytes} bytes of captures: {report_rows} rows, {report_bytes} bytes, \
              {analyse_s:.2} s\n"
         )

@@ -171,8 +171,8 @@ fn table(table: &Table) -> String {
 
 fn framed(caption: &str, head: &str, rows: impl Iterator<Item = String>) -> String {
     format!(
-        "<div class=\"table\"><table><caption>{caption}</caption><thead><tr>{head}</tr></thead><tbody>{}</tbody></table>\
-         </div>",
+        "<div class=\"table\"><table><caption>{caption}</caption><thead><tr>{head}</tr></thead><tbody>{}</tbody>\
+         </table></div>",
         rows.collect::<String>()
     )
 }

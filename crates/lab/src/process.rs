@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //! Processes that we start and end only by their own id, and the kernel's figures for any process.
 //!
-//! Experiments end processes by dropping them ([`Owned`]). A signal leaves no time for this. A separate thread therefore
-//! ends all descendants, each by its own id ([`end_all`]). Orphans become our children ([`xqos_sys::adopt_orphans`]), so
-//! a process whose parent ended first is found as well.
+//! Experiments end processes by dropping them ([`Owned`]). A signal leaves no time for this, so a separate thread ends
+//! all descendants, each by its own id ([`end_all`]). Orphans become our children ([`xqos_sys::adopt_orphans`]), so a
+//! process whose parent ended first is found as well.
 //!
 //! All figures are read from /proc. A figure that the kernel does not provide is `None` or an error that names the
 //! file.

@@ -2,7 +2,7 @@
 //! Compares numbers in the documents' prose with their sources, and docs/papers.md with what it names.
 //!
 //! Tables that follow `<!-- xqos bench table -->` and figures that follow `<!-- figure -->` are generated from data
-//! (`bench::tables` compares them). Every other number with a unit needs an entry in `lab/numbers.toml`: the words
+//! (`results::tables` compares them). Every other number with a unit needs an entry in `lab/numbers.toml`: the words
 //! around it, and its source, which is a file of the project and words from that file. If prose repeats figures of a
 //! table, delete the prose.
 

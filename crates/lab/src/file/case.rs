@@ -203,8 +203,8 @@ fn fault<'a>(case: &Case, server: &'a str, has_new_servers: bool) -> Option<(&'a
         (
             needs_command && case.command.is_empty(),
             "command",
-            "measure = \"command\" needs command = [\"PROGRAM\", \"ARGUMENT\", ...], \"call\" command = [\"CALL\"], and \
-             \"simulation\" command = [\"SCENARIO\"]",
+            "measure = \"command\" needs command = [\"PROGRAM\", \"ARGUMENT\", ...], \"call\" command = [\"CALL\"], \
+             and \"simulation\" command = [\"SCENARIO\"]",
         ),
         (
             needs_xqos && case.server.1.module.is_none(),

@@ -38,7 +38,8 @@ pub(super) enum Statistic {
 }
 
 const FUNCTIONS: &str = "mean, deviation, least, worst, p50, p99 and other percentiles, count, sum, jain, \
-                         within(samples, from, to), smaller(a, b), larger(a, b), least_turn, greatest_turn, mean_turn, deviation_turn, published";
+                         within(samples, from, to), smaller(a, b), larger(a, b), least_turn, greatest_turn, \
+                         mean_turn, deviation_turn, published";
 
 impl Expression {
     /// The error says what is wrong and what is allowed instead.

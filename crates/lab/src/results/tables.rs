@@ -88,8 +88,8 @@ fn figure(what: &str, found: &[Finding]) -> Result<String> {
     }
 }
 
-/// A table in Markdown: `headlines`, `goals`, `missed` (goals that were not met), `builds`, `verdicts of NAME` (with and
-/// without goals), or `NAME.KEY` (a table of experiment NAME).
+/// A table in Markdown: `headlines`, `goals`, `missed` (goals that were not met), `builds`, `verdicts of NAME` (with
+/// and without goals), or `NAME.KEY` (a table of experiment NAME).
 fn table(what: &str, found: &[Finding]) -> Result<String> {
     let build = Build::of(found);
     let with = |is_met: fn(Option<bool>) -> bool| {

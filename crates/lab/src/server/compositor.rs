@@ -83,7 +83,8 @@ impl Compositor {
             Compositor::Weston => Recipe {
                 command: "weston --backend=headless-backend.so --socket=wayland --width=WIDTH --height=HEIGHT \
                           --config=FOLDER/settings",
-                settings: "[core]\nxwayland=true\n[xwayland]\npath=FOLDER/Xwayland\n[autolaunch]\npath=/usr/bin/xdpyinfo\n",
+                settings: "[core]\nxwayland=true\n[xwayland]\npath=FOLDER/Xwayland\n\
+                           [autolaunch]\npath=/usr/bin/xdpyinfo\n",
                 environment: &[],
                 has_bus: false,
             },
