@@ -1,32 +1,18 @@
 // SPDX-License-Identifier: MIT
 //! Reads and writes fields of X11 messages in the client's byte order.
 
-use xqos_wire::x11::bytes::ByteOrder;
+use xqos_x11::ByteOrder;
 
-/// Byte order of this machine; the proxy's own connection uses it.
-pub const NATIVE: ByteOrder = if cfg!(target_endian = "little") { ByteOrder::Little } else { ByteOrder::Big };
-
-pub fn put_u16(order: ByteOrder, bytes: &mut [u8], at: usize, value: u16) {
-    let two = if order == ByteOrder::Little { value.to_le_bytes() } else { value.to_be_bytes() };
-    if let Some(slot) = bytes.get_mut(at..at + 2) {
-        slot.copy_from_slice(&two);
-    }
-}
-
-pub fn put_u32(order: ByteOrder, bytes: &mut [u8], at: usize, value: u32) {
-    let four = if order == ByteOrder::Little { value.to_le_bytes() } else { value.to_be_bytes() };
-    if let Some(slot) = bytes.get_mut(at..at + 4) {
-        slot.copy_from_slice(&four);
-    }
-}
+/// Byte order of the proxy's own connection.
+pub const NATIVE: ByteOrder = ByteOrder::NATIVE;
 
 /// Builds a request whose fields are all 32-bit words.
 pub fn request(order: ByteOrder, major: u8, data: u8, words: &[u32]) -> Vec<u8> {
     let mut bytes = vec![0; 4 + 4 * words.len()];
     (bytes[0], bytes[1]) = (major, data);
-    put_u16(order, &mut bytes, 2, 1 + words.len() as u16);
+    order.put_u16(&mut bytes, 2, 1 + words.len() as u16);
     for (index, &word) in words.iter().enumerate() {
-        put_u32(order, &mut bytes, 4 + 4 * index, word);
+        order.put_u32(&mut bytes, 4 + 4 * index, word);
     }
     bytes
 }
@@ -38,11 +24,11 @@ pub fn named_request(order: ByteOrder, major: u8, data: u8, name: &[u8]) -> Vec<
 
 /// Appends a string to the fixed part of a request and writes the string's length at `length_at`.
 pub fn with_text(order: ByteOrder, mut bytes: Vec<u8>, length_at: usize, text: &[u8]) -> Vec<u8> {
-    put_u16(order, &mut bytes, length_at, text.len() as u16);
+    order.put_u16(&mut bytes, length_at, text.len() as u16);
     bytes.extend(text);
     bytes.resize(bytes.len().next_multiple_of(4), 0);
     let words = (bytes.len() / 4) as u16;
-    put_u16(order, &mut bytes, 2, words);
+    order.put_u16(&mut bytes, 2, words);
     bytes
 }
 

@@ -25,9 +25,10 @@ use crate::store::Store;
 use crate::windows::Windows;
 use std::fmt;
 use std::mem;
-use xqos_wire::x11::bytes::ByteOrder;
-use xqos_wire::x11::framing::{Framer, Phase as Framing, Piece};
+use xqos_wire::x11::framing::{Framer, Piece};
 use xqos_wire::x11::greeting::Greeting;
+use xqos_x11::ByteOrder;
+use xqos_x11::length::Phase as Framing;
 
 const MAX_PENDING: usize = 8192;
 /// Maximum length of a request that is parsed as a whole.

@@ -19,9 +19,9 @@ use crate::store::Question;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use xqos_wire::answerable::{Class, Condition};
-use xqos_wire::x11::bytes::ByteOrder;
-use xqos_wire::x11::codes::FIRST_EXTENSION;
 use xqos_wire::x11::greeting::Greeting;
+use xqos_x11::ByteOrder;
+use xqos_x11::codes::FIRST_EXTENSION;
 
 /// Maximum number of colormaps, and of fonts, of one program. Questions about more go to the server.
 const MAX_RESOURCES: usize = 4096;

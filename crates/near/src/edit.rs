@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
 //! Edits replies to hide extensions and the proxy's own event selections, and compares two replies.
 
-use crate::bytes::{put_u16, put_u32};
 use crate::opcodes::HIDDEN;
 use crate::windows;
-use xqos_wire::x11::bytes::ByteOrder;
+use xqos_x11::ByteOrder;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Edit {
@@ -49,7 +48,7 @@ fn hide(order: ByteOrder, reply: &mut Vec<u8>) {
     names.resize(names.len().next_multiple_of(4), 0);
     reply.truncate(32);
     reply[1] = count;
-    put_u32(order, reply, 4, names.len() as u32 / 4);
+    order.put_u32(reply, 4, names.len() as u32 / 4);
     reply.extend(names);
 }
 
@@ -61,7 +60,7 @@ pub fn is_same(order: ByteOrder, one: &[u8], other: &[u8], has_valuators: bool) 
     }
     let plain = |reply: &[u8]| {
         let mut reply = reply.to_vec();
-        put_u16(order, &mut reply, 2, 0);
+        order.put_u16(&mut reply, 2, 0);
         if has_valuators {
             let _ = blank_values(order, &mut reply);
         }
@@ -125,7 +124,7 @@ mod tests {
             (reply[0], reply[8], reply[32 + 6], reply[32 + 8]) = (1, 1, 1, 3);
             let class = 32 + 12 + 4;
             (reply[class], reply[class + 2]) = (2, 11);
-            put_u32(ByteOrder::Little, &mut reply, class + 28, value);
+            ByteOrder::Little.put_u32(&mut reply, class + 28, value);
             reply
         };
         let (one, mut other) = (device(3), device(4));

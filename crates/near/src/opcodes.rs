@@ -5,10 +5,10 @@
 //! all connections. The properties of each opcode are computed once, so handling a request takes one array access.
 
 use xqos_wire::answerable::{Barrier, Class, Condition, Row, TABLE, barrier, is_silent, row};
-use xqos_wire::x11::codes::FIRST_EXTENSION;
 use xqos_wire::x11::fields::Layout;
 use xqos_wire::x11::names::Names;
 pub use xqos_wire::x11::xproto as op;
+use xqos_x11::codes::FIRST_EXTENSION;
 
 /// Extensions that do not work over a network link, because they pass file descriptors or shared memory.
 pub const HIDDEN: [&str; 3] = ["MIT-SHM", "DRI2", "DRI3"];

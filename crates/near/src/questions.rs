@@ -22,7 +22,7 @@
 //!
 //! `/1` after a request's name is the second byte of the request. The order of lines is that in which programs ask.
 
-use crate::bytes::{NATIVE, named_request, put_u16, request, text_at, with_text};
+use crate::bytes::{NATIVE, named_request, request, text_at, with_text};
 use crate::context::{ConnectionContext, next_state, open_font};
 use crate::memory::{Entry, Memory};
 use crate::store::Store;
@@ -246,7 +246,7 @@ impl Line {
             ("AllocColor", [red, green, blue]) => {
                 let mut bytes = request(NATIVE, number, 0, &[screen?.colormap, 0, 0]);
                 for (at, value) in [(8, red), (10, green), (12, blue)] {
-                    put_u16(NATIVE, &mut bytes, at, u16::from_str_radix(value, 16).ok()?);
+                    NATIVE.put_u16(&mut bytes, at, u16::from_str_radix(value, 16).ok()?);
                 }
                 bytes
             }
@@ -282,7 +282,7 @@ fn with_bytes(head: [u8; 2], words: &[&str], screen: Option<Screen>) -> Option<V
         }
     }
     let count = u16::try_from(bytes.len() / 4).ok()?;
-    put_u16(NATIVE, &mut bytes, 2, count);
+    NATIVE.put_u16(&mut bytes, 2, count);
     Some(bytes)
 }
 

@@ -10,14 +10,13 @@
 //! | reply that matches no request | passed on; the counts are wrong, so nothing more is answered here |
 //! | event | passed on, with the last given sequence number if that is higher; dropped if only the proxy selected it |
 
-use crate::bytes::put_u16;
 use crate::edit::is_same;
 use crate::opcodes::op;
 use crate::pending::{Learn, Pending, Recipient};
 use crate::shared::SharedState;
 use crate::store::Store;
 use xqos_wire::answerable::Class;
-use xqos_wire::x11::framing::{ERROR, REPLY};
+use xqos_x11::codes::{ERROR, REPLY};
 
 impl SharedState {
     /// Handles a message, or the beginning of a long message.
@@ -40,7 +39,7 @@ impl SharedState {
     fn give(&mut self, message: &[u8], number: u64) {
         let number = self.sequence.for_program(number);
         let order = self.order;
-        put_u16(order, self.to_program.push(message), 2, number);
+        order.put_u16(self.to_program.push(message), 2, number);
     }
 
     fn hear_answer(&mut self, message: &[u8], is_whole: bool, now_ns: u64, store: &mut Store) {

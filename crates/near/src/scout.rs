@@ -27,8 +27,9 @@ use crate::shared::Outbox;
 use crate::store::{Changes, Question, Store};
 use selections::selections;
 use std::collections::{HashSet, VecDeque};
-use xqos_wire::x11::framing::{Framer, Phase, Piece};
+use xqos_wire::x11::framing::{Framer, Piece};
 use xqos_wire::x11::greeting::Greeting;
+use xqos_x11::length::Phase;
 
 const WATCHED: [(&str, Watch); 3] =
     [("XKEYBOARD", Watch::Keys), ("XInputExtension", Watch::Devices), ("RANDR", Watch::Screens)];

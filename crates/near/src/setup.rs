@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! A client's setup request with its cookie, and the setup reply that refuses a client.
 
-use crate::bytes::{put_u16, request};
-use xqos_wire::x11::bytes::ByteOrder;
+use crate::bytes::request;
+use xqos_x11::ByteOrder;
 
 pub const COOKIE: &[u8] = b"MIT-MAGIC-COOKIE-1";
 
@@ -41,10 +41,10 @@ impl Cookie {
     /// The setup request of a client with this cookie.
     pub fn setup(&self, order: ByteOrder) -> Vec<u8> {
         let mut bytes = vec![0; 12];
-        bytes[0] = if order == ByteOrder::Little { b'l' } else { b'B' };
-        put_u16(order, &mut bytes, 2, 11);
-        put_u16(order, &mut bytes, 6, self.name.len() as u16);
-        put_u16(order, &mut bytes, 8, self.data.len() as u16);
+        bytes[0] = order.letter();
+        order.put_u16(&mut bytes, 2, 11);
+        order.put_u16(&mut bytes, 6, self.name.len() as u16);
+        order.put_u16(&mut bytes, 8, self.data.len() as u16);
         for text in [&self.name, &self.data] {
             bytes.extend(text);
             bytes.resize(bytes.len().next_multiple_of(4), 0);
@@ -56,11 +56,11 @@ impl Cookie {
 /// A setup reply that refuses the client and gives a reason.
 pub fn refusal(order: ByteOrder, reason: &str) -> Vec<u8> {
     let mut bytes = request(order, 0, reason.len() as u8, &[0]);
-    put_u16(order, &mut bytes, 2, 11);
+    order.put_u16(&mut bytes, 2, 11);
     bytes.extend(reason.as_bytes());
     bytes.resize(bytes.len().next_multiple_of(4), 0);
     let words = (bytes.len() as u16 - 8) / 4;
-    put_u16(order, &mut bytes, 6, words);
+    order.put_u16(&mut bytes, 6, words);
     bytes
 }
 

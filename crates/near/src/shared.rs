@@ -15,8 +15,8 @@ use crate::windows::Windows;
 use std::collections::BTreeSet;
 use verify::{Cells, Deferred};
 use xqos_wire::answerable::Class;
-use xqos_wire::x11::bytes::ByteOrder;
 use xqos_wire::x11::greeting::Greeting;
+use xqos_x11::ByteOrder;
 
 /// Maximum number of bytes queued for one side. At this limit, the proxy stops reading from the other side.
 pub const MAX_QUEUED_BYTES: usize = 1 << 20;

@@ -4,12 +4,12 @@
 //! A watched answer is stored with the change count at the time of its request, and the next change makes it invalid.
 //! All answers are forgotten when the proxy's own connection closes, because the server may have reset.
 
-use crate::bytes::{NATIVE, put_u16, put_u32, request};
+use crate::bytes::{NATIVE, request};
 pub use crate::opcodes::Watch;
 use crate::opcodes::{Opcodes, WATCHES, op};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use xqos_wire::x11::bytes::ByteOrder;
+use xqos_x11::ByteOrder;
 
 /// Maximum total size of all answers. A program's start adds 50 kB to 3 MB, mostly keyboard maps and font metrics.
 const MAX_BYTES: usize = 32 << 20;
@@ -113,11 +113,11 @@ impl Store {
         let (name, number) = (&question.0[1..], order.u32(reply, 8).unwrap_or(0));
         let mut answer = vec![0; 32];
         answer[0] = 1;
-        put_u16(order, &mut answer, 8, name.len() as u16);
+        order.put_u16(&mut answer, 8, name.len() as u16);
         answer.extend(name);
         answer.resize(answer.len().next_multiple_of(4), 0);
         let words = (answer.len() - 32) as u32 / 4;
-        put_u32(order, &mut answer, 4, words);
+        order.put_u32(&mut answer, 4, words);
         self.atoms.insert(number, name.into());
         let question = Question(request(order, op::GET_ATOM_NAME_REQUEST, 0, &[number]).into());
         self.keep(order, question, &answer, None, self.changes());

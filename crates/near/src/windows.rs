@@ -10,13 +10,13 @@
 
 mod drawable;
 
-use crate::bytes::{put_u16, put_u32, request};
+use crate::bytes::request;
 use crate::context::ConnectionContext;
 use crate::opcodes::op;
 use crate::store::{Answer, answer_of};
 use drawable::Drawable;
 use std::collections::{HashMap, VecDeque};
-use xqos_wire::x11::bytes::ByteOrder;
+use xqos_x11::ByteOrder;
 
 const STRUCTURE_NOTIFY: u32 = 1 << 17;
 /// Maximum number of remembered selection changes per window.
@@ -182,7 +182,7 @@ impl Windows {
         if window.selected.len() > MAX_SELECTIONS {
             window.selected.pop_front();
         }
-        put_u32(order, request, at, selects | window.watched);
+        order.put_u32(request, at, selects | window.watched);
         window.watched |= selects & ADDED;
     }
 
@@ -370,9 +370,9 @@ impl Windows {
         let ((root, depth), bounds) = drawable.origin.zip(drawable.bounds)?;
         let mut answer = [0; 32];
         (answer[0], answer[1]) = (1, depth);
-        put_u32(self.order, &mut answer, 8, root);
+        self.order.put_u32(&mut answer, 8, root);
         for (index, &value) in bounds.iter().enumerate() {
-            put_u16(self.order, &mut answer, 12 + 2 * index, value);
+            self.order.put_u16(&mut answer, 12 + 2 * index, value);
         }
         Some(answer[..].into())
     }
@@ -382,7 +382,7 @@ impl Windows {
 pub fn without_added(order: ByteOrder, added: u32, reply: &mut [u8]) {
     const OWN_MASK: usize = 36;
     if let Some(mask) = order.u32(reply, OWN_MASK) {
-        put_u32(order, reply, OWN_MASK, mask & !added);
+        order.put_u32(reply, OWN_MASK, mask & !added);
     }
 }
 

@@ -4,9 +4,9 @@
 //! [`Observer`] methods are called in packet order. All times are capture times in nanoseconds since 1970. An offset
 //! is a byte's position in its direction, counted from 0 in 64 bits; it continues when TCP's sequence numbers wrap.
 
-use crate::x11::bytes::ByteOrder;
 use serde::Serialize;
 use std::net::SocketAddr;
+use xqos_x11::ByteOrder;
 
 /// A connection of a capture, numbered by first appearance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Decodes X messages from bytes: their boundaries, their names, and the requests that replies answer.
 
-pub mod bytes;
 pub mod checkpoint;
-pub mod codes;
 pub(crate) mod connection;
 mod decode;
 pub mod fields;

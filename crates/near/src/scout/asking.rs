@@ -9,7 +9,7 @@ use crate::questions::Questions;
 use crate::store::{Question, Store};
 use std::collections::HashMap;
 use xqos_wire::answerable::Class;
-use xqos_wire::x11::codes::FIRST_EXTENSION;
+use xqos_x11::codes::FIRST_EXTENSION;
 
 impl Scout {
     /// Asks the questions that a program is likely to ask. Known answers are not requested again.

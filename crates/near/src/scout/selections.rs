@@ -2,7 +2,7 @@
 //! Requests that select the events by which the server reports changes.
 
 use super::Watch;
-use crate::bytes::{NATIVE, put_u16, request};
+use crate::bytes::{NATIVE, request};
 use crate::opcodes::op;
 
 /// The requests that select an extension's change events.
@@ -20,7 +20,7 @@ fn screen_events(major: u8, root: u32) -> Vec<u8> {
     /// ResourceChange.
     const EVENTS: u16 = 0x7f;
     let mut bytes = request(NATIVE, major, 4, &[root, 0]);
-    put_u16(NATIVE, &mut bytes, 8, EVENTS);
+    NATIVE.put_u16(&mut bytes, 8, EVENTS);
     bytes
 }
 
@@ -35,8 +35,8 @@ fn device_events(major: u8, root: u32) -> Vec<u8> {
     /// The events DeviceChanged, Hierarchy and Property, for all devices.
     const EVENTS: u32 = (1 << 1) | (1 << 11) | (1 << 12);
     let mut bytes = request(NATIVE, major, 46, &[root, 0, 0, EVENTS]);
-    put_u16(NATIVE, &mut bytes, 8, 1);
-    put_u16(NATIVE, &mut bytes, 14, 1);
+    NATIVE.put_u16(&mut bytes, 8, 1);
+    NATIVE.put_u16(&mut bytes, 14, 1);
     // The mask is an array of bytes, independent of the byte order.
     bytes[16..20].copy_from_slice(&EVENTS.to_le_bytes());
     bytes
@@ -50,7 +50,7 @@ fn keyboard_events(major: u8) -> Vec<u8> {
     const ALL_MAP_PARTS: u16 = 0xff;
     let mut bytes = request(NATIVE, major, 1, &[0, 0, 0]);
     for (at, value) in [(4, CORE_KEYBOARD), (6, KINDS), (8, 0), (10, KINDS), (12, ALL_MAP_PARTS), (14, ALL_MAP_PARTS)] {
-        put_u16(NATIVE, &mut bytes, at, value);
+        NATIVE.put_u16(&mut bytes, at, value);
     }
     bytes
 }

@@ -17,7 +17,7 @@ use crate::store::{Answer, Question, Store};
 use std::collections::{HashMap, VecDeque};
 use std::mem;
 use xqos_wire::answerable::Class;
-use xqos_wire::x11::bytes::ByteOrder;
+use xqos_x11::ByteOrder;
 
 /// Maximum number of comparisons deferred until the program has disconnected. At this limit, all are sent immediately.
 const MAX_DEFERRED: usize = 4096;

@@ -4,7 +4,6 @@
 //! The capture serves as the server: each request gets its captured answer. The proxy's own requests get the answers
 //! that the program got for the same requests.
 
-use crate::harness::put_u16;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
@@ -15,8 +14,8 @@ use xqos_near::{Near, Questions, Settings, Store};
 use xqos_wire::capture::Reader;
 use xqos_wire::observe::{ConnectionId, Direction, Observer};
 use xqos_wire::session::Session;
-use xqos_wire::x11::bytes::ByteOrder;
 use xqos_wire::x11::fields::Layout;
+use xqos_x11::ByteOrder;
 
 const ORDER: ByteOrder = ByteOrder::Little;
 const INTERN_ATOM: u8 = 16;
@@ -111,7 +110,7 @@ impl Server {
             };
             for mut message in messages {
                 if message[0] & 0x7f != 11 {
-                    put_u16(ORDER, &mut message, 2, self.number);
+                    ORDER.put_u16(&mut message, 2, self.number);
                 }
                 out.extend(message);
             }
@@ -238,7 +237,7 @@ fn ask_profile(said: &[(Direction, Vec<u8>)], profile: &Questions, store: &mut S
             let known = store.opcodes.request(request[0], request[1]).copied();
             if let Some(known) = known.filter(|known| known.has_reply == Some(true)) {
                 let mut reply = reply_to(&recorded, &font, &request, known.layout);
-                put_u16(ORDER, &mut reply, 2, number);
+                ORDER.put_u16(&mut reply, 2, number);
                 scout.from_server(&reply, store);
             }
         }

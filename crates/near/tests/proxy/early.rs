@@ -6,7 +6,7 @@ use xqos_near::scout::Source;
 use xqos_near::setup::Cookie;
 use xqos_near::store::Watch;
 use xqos_near::{Questions, Scout, Settings, Store};
-use xqos_wire::x11::bytes::ByteOrder;
+use xqos_x11::ByteOrder;
 
 const ORDER: ByteOrder = ByteOrder::Little;
 const PROFILE: Source = Source { is_profile: true, has_font_connections: false };

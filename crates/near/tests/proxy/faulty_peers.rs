@@ -4,7 +4,7 @@
 use crate::harness::{COLORMAP, Harness, greeting, messages, named, request, setup};
 use xqos_near::setup::Cookie;
 use xqos_near::{Fault, Near, Questions, Settings, Store};
-use xqos_wire::x11::bytes::ByteOrder;
+use xqos_x11::ByteOrder;
 
 const ORDER: ByteOrder = ByteOrder::Little;
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 //! Tests that fonts are fetched on separate connections.
 
-use crate::harness::{BASE, Harness, greeting, put_u16, request};
+use crate::harness::{BASE, Harness, greeting, request};
 use xqos_near::scout::Source;
 use xqos_near::setup::Cookie;
 use xqos_near::store::Question;
 use xqos_near::{Questions, Scout, Settings, Store};
-use xqos_wire::x11::bytes::ByteOrder;
+use xqos_x11::ByteOrder;
 
 const ORDER: ByteOrder = ByteOrder::Little;
 const OPEN_FONT: u8 = 45;
@@ -14,7 +14,7 @@ const QUERY_FONT: u8 = 47;
 
 fn opened(id: u32, name: u8) -> Vec<u8> {
     let mut open = request(ORDER, OPEN_FONT, 0, &[id, 0, u32::from(name)]);
-    put_u16(ORDER, &mut open, 8, 1);
+    ORDER.put_u16(&mut open, 8, 1);
     open
 }
 
@@ -50,7 +50,7 @@ fn majors(mut said: &[u8]) -> Vec<u8> {
 fn metrics(number: u16) -> [u8; 32] {
     let mut reply = [0; 32];
     reply[0] = 1;
-    put_u16(ORDER, &mut reply, 2, number);
+    ORDER.put_u16(&mut reply, 2, number);
     reply
 }
 

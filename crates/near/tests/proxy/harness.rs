@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 use xqos_near::{Near, Questions, Settings, Store};
-use xqos_wire::x11::bytes::ByteOrder;
+use xqos_x11::ByteOrder;
 
 pub const ROOT: u32 = 0x50;
 pub const COLORMAP: u32 = 0x20;
@@ -17,27 +17,17 @@ pub const STRUCTURE_NOTIFY: u32 = 1 << 17;
 /// Selected by another client, the window manager.
 pub const SUBSTRUCTURE_REDIRECT: u32 = 1 << 20;
 
-pub fn put_u16(order: ByteOrder, bytes: &mut [u8], at: usize, value: u16) {
-    let two = if order == ByteOrder::Little { value.to_le_bytes() } else { value.to_be_bytes() };
-    bytes[at..at + 2].copy_from_slice(&two);
-}
-
-pub fn put_u32(order: ByteOrder, bytes: &mut [u8], at: usize, value: u32) {
-    let four = if order == ByteOrder::Little { value.to_le_bytes() } else { value.to_be_bytes() };
-    bytes[at..at + 4].copy_from_slice(&four);
-}
-
 pub fn request(order: ByteOrder, major: u8, data: u8, words: &[u32]) -> Vec<u8> {
     let mut bytes = vec![0; 4 + 4 * words.len()];
     (bytes[0], bytes[1]) = (major, data);
-    put_u16(order, &mut bytes, 2, 1 + words.len() as u16);
-    words.iter().enumerate().for_each(|(index, &word)| put_u32(order, &mut bytes, 4 + 4 * index, word));
+    order.put_u16(&mut bytes, 2, 1 + words.len() as u16);
+    words.iter().enumerate().for_each(|(index, &word)| order.put_u32(&mut bytes, 4 + 4 * index, word));
     bytes
 }
 
 pub fn named(order: ByteOrder, major: u8, data: u8, name: &str) -> Vec<u8> {
     let mut bytes = request(order, major, data, &vec![0; 1 + name.len().div_ceil(4)]);
-    put_u16(order, &mut bytes, 4, name.len() as u16);
+    order.put_u16(&mut bytes, 4, name.len() as u16);
     bytes[8..8 + name.len()].copy_from_slice(name.as_bytes());
     bytes
 }
@@ -45,22 +35,22 @@ pub fn named(order: ByteOrder, major: u8, data: u8, name: &str) -> Vec<u8> {
 /// The setup request of a client without a cookie. [`greeting`] is the reply of a server with one TrueColor screen.
 pub fn setup(order: ByteOrder) -> Vec<u8> {
     let mut bytes = vec![0; 12];
-    bytes[0] = if order == ByteOrder::Little { b'l' } else { b'B' };
-    put_u16(order, &mut bytes, 2, 11);
+    bytes[0] = order.letter();
+    order.put_u16(&mut bytes, 2, 11);
     bytes
 }
 
 pub fn greeting(order: ByteOrder) -> Vec<u8> {
     let mut bytes = vec![0; 40 + 40 + 8 + 24];
     (bytes[0], bytes[28]) = (1, 1);
-    put_u16(order, &mut bytes, 2, 11);
+    order.put_u16(&mut bytes, 2, 11);
     let words = ((bytes.len() - 8) / 4) as u16;
-    put_u16(order, &mut bytes, 6, words);
+    order.put_u16(&mut bytes, 6, words);
     for (at, value) in [(12, BASE), (16, 0x1f_ffff), (40, ROOT), (44, COLORMAP), (72, VISUAL), (88, VISUAL)] {
-        put_u32(order, &mut bytes, at, value);
+        order.put_u32(&mut bytes, at, value);
     }
     (bytes[78], bytes[79], bytes[80]) = (24, 1, 24);
-    put_u16(order, &mut bytes, 82, 1);
+    order.put_u16(&mut bytes, 82, 1);
     bytes[92] = 4;
     bytes
 }
@@ -234,8 +224,8 @@ impl Server {
     fn say(&mut self, code: u8, second: u8, words: &[u32]) {
         let mut bytes = [0; 32];
         (bytes[0], bytes[1]) = (code, second);
-        put_u16(self.order, &mut bytes, 2, self.number as u16);
-        words.iter().enumerate().for_each(|(index, &word)| put_u32(self.order, &mut bytes, 4 + 4 * index, word));
+        self.order.put_u16(&mut bytes, 2, self.number as u16);
+        words.iter().enumerate().for_each(|(index, &word)| self.order.put_u32(&mut bytes, 4 + 4 * index, word));
         self.out.extend(bytes);
     }
 
@@ -247,7 +237,7 @@ impl Server {
         let padded = name.len().next_multiple_of(4);
         self.say(1, 0, &[(padded / 4) as u32]);
         let at = self.out.len() - 24;
-        put_u16(self.order, &mut self.out, at, name.len() as u16);
+        self.order.put_u16(&mut self.out, at, name.len() as u16);
         self.out.extend(name.bytes().chain([0; 4]).take(padded));
         self.out.extend(vec![0; padded.saturating_sub(name.len() + 4)]);
     }

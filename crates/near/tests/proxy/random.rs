@@ -5,7 +5,7 @@ use crate::harness::{BASE, COLORMAP, Harness, Heard, ROOT, STRUCTURE_NOTIFY, Ser
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use xqos_near::{Questions, Settings, Store};
-use xqos_wire::x11::bytes::ByteOrder;
+use xqos_x11::ByteOrder;
 
 const NAMES: [&str; 4] = ["A", "SOME_NAME", "RENDER", "MIT-SHM"];
 const PROPERTY_CHANGE: u32 = 1 << 22;

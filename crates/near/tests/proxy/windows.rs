@@ -6,7 +6,7 @@ use crate::harness::{
 };
 use xqos_near::store::Watch;
 use xqos_near::{Questions, Settings, Store};
-use xqos_wire::x11::bytes::ByteOrder;
+use xqos_x11::ByteOrder;
 
 const ORDER: ByteOrder = ByteOrder::Little;
 const ATOM: u32 = 7;

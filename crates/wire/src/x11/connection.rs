@@ -14,15 +14,16 @@
 //! Skipped bytes are counted. After a gap, sequence numbers of requests are a lower bound, until replies show the
 //! correct ones (`sequence`).
 
-use super::bytes::ByteOrder;
 use super::checkpoint::Checkpoint;
 use super::decode::{Decoder, setup};
-use super::framing::{Frame, Framer, Input, OutOfSync, Phase};
+use super::framing::{Frame, Framer, Input, OutOfSync};
 use super::names::Names;
 use super::plausible;
 use super::search::{PacketStart, Search};
 use crate::observe::{Direction, Message, MissingBytes};
 use crate::stream::Piece;
+use xqos_x11::ByteOrder;
+use xqos_x11::length::Phase;
 
 /// Major protocol version in a connection setup.
 const VERSION: u16 = 11;

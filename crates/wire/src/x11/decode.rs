@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
 //! Decodes a framed message: its sequence number and name, and for a reply or error, the request that it answers.
 
-use super::bytes::ByteOrder;
 use super::checkpoint::{Checkpoint, MAX_PENDING};
-use super::codes::FIRST_EXTENSION;
-use super::framing::{ERROR, Frame, REPLY};
+use super::framing::Frame;
 use super::names::{Names, UNKNOWN_REQUEST};
 use super::pending::{Pending, PendingRequest};
 use super::sequence::Sequence;
 use super::xproto;
 use crate::observe::{Direction, Kind, Message};
 use std::collections::VecDeque;
+use xqos_x11::ByteOrder;
+use xqos_x11::codes::{ERROR, FIRST_EXTENSION, REPLY};
 
 /// Maximum number of unanswered QueryExtension requests.
 const MAX_QUERIES: usize = 64;

@@ -5,12 +5,12 @@
 //! x11rb allocate memory for any count that a message states, which is unsafe for a hostile capture, and support only
 //! the native byte order. Fields after a field of variable length can be missing.
 
-use super::bytes::ByteOrder;
 use crate::observe::{Kind, Message};
 use std::collections::HashMap;
 use std::fmt::Write;
 use std::ops::Range;
 use std::sync::LazyLock;
+use xqos_x11::ByteOrder;
 
 /// Approximate maximum length of a message's text. Pixels and property values can be longer.
 const MAX_TEXT_BYTES: usize = 500;
@@ -236,11 +236,7 @@ impl<'a> Reader<'a> {
             1 => self.bytes.get(place).map(|&byte| u64::from(byte)),
             2 => self.order.u16(self.bytes, place).map(u64::from),
             4 => self.order.u32(self.bytes, place).map(u64::from),
-            _ => {
-                let (first, second) = (self.order.u32(self.bytes, place)?, self.order.u32(self.bytes, place + 4)?);
-                let (low, high) = if self.order == ByteOrder::Little { (first, second) } else { (second, first) };
-                Some((u64::from(high) << 32) | u64::from(low))
-            }
+            _ => self.order.u64(self.bytes, place),
         }
     }
 }

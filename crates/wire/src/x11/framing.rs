@@ -4,38 +4,10 @@
 //! A message that is complete in the input is returned without a copy. For a message in several parts, the first
 //! [`KEPT_BYTES`] are kept and the rest is only counted, so a false length costs no memory. A proxy must forward all
 //! bytes and uses [`Piece`]s: short messages whole, longer ones as a head and the following parts.
-//!
-//! | stream | message length |
-//! |---|---|
-//! | client's first message | setup: 12 bytes with the lengths of two strings, which follow, each padded to 4 bytes |
-//! | server's first message | 8 bytes, and the stated number of words |
-//! | client, initially | the stated number of words; 0 means four bytes, for which the server returns BadLength |
-//! | client, with BIG-REQUESTS | likewise; 0 means that the next word has the length |
-//! | server | 32 bytes; replies and generic events have the stated number of words in addition |
 
-use super::bytes::ByteOrder;
-use super::codes::{GENERIC_EVENT, SENT_BY_CLIENT};
 use crate::observe::KEPT_BYTES;
-
-/// Kind of messages that a direction carries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
-    Setup,
-    SetupReply,
-    /// Requests before BIG-REQUESTS is enabled.
-    ShortRequests,
-    /// Requests when BIG-REQUESTS is, or may be, enabled.
-    Requests,
-    Replies,
-}
-
-pub const ERROR: u8 = 0;
-pub const REPLY: u8 = 1;
-const SENT_GENERIC_EVENT: u8 = GENERIC_EVENT | SENT_BY_CLIENT;
-const SETUP_BYTES: usize = 12;
-const SETUP_REPLY_BYTES: u64 = 8;
-const REQUEST_BYTES: usize = 4;
-const UNIT_BYTES: u64 = 32;
+use xqos_x11::ByteOrder;
+use xqos_x11::length::{Length, Phase, length};
 
 /// Size of the head of a message that is too long to keep. The head contains all fields that are read.
 const HEAD_BYTES: usize = 64;
@@ -54,69 +26,6 @@ pub struct Frame<'a> {
 pub struct Input<'a> {
     pub at_ns: u64,
     pub bytes: &'a [u8],
-}
-
-/// Result of reading a message's first bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Length {
-    Known(u64),
-    /// Number of bytes needed to know the length.
-    Needs(usize),
-    /// No message starts with these bytes.
-    Impossible,
-}
-
-/// Length of the message that starts with these bytes.
-pub fn length(phase: Phase, order: ByteOrder, bytes: &[u8]) -> Length {
-    let known = match phase {
-        Phase::Setup => setup(order, bytes),
-        Phase::SetupReply => order.u16(bytes, 6).map(|words| Length::Known(SETUP_REPLY_BYTES + 4 * u64::from(words))),
-        Phase::ShortRequests => return short_request(order, bytes),
-        Phase::Requests => return request(order, bytes),
-        Phase::Replies => return reply(order, bytes),
-    };
-    known.unwrap_or(Length::Needs(if phase == Phase::Setup { SETUP_BYTES } else { SETUP_REPLY_BYTES as usize }))
-}
-
-fn setup(order: ByteOrder, bytes: &[u8]) -> Option<Length> {
-    let padded = |at| Some(u64::from(order.u16(bytes, at)?).next_multiple_of(4));
-    let (name, data) = (padded(6)?, padded(8)?);
-    bytes.get(SETUP_BYTES - 1)?;
-    Some(Length::Known(SETUP_BYTES as u64 + name + data))
-}
-
-fn short_request(order: ByteOrder, bytes: &[u8]) -> Length {
-    match order.u16(bytes, 2) {
-        None => Length::Needs(REQUEST_BYTES),
-        Some(words) => Length::Known((4 * u64::from(words)).max(REQUEST_BYTES as u64)),
-    }
-}
-
-fn request(order: ByteOrder, bytes: &[u8]) -> Length {
-    match order.u16(bytes, 2) {
-        None => Length::Needs(REQUEST_BYTES),
-        Some(0) => match order.u32(bytes, 4) {
-            None => Length::Needs(8),
-            // The header itself has two words.
-            Some(0 | 1) => Length::Impossible,
-            Some(words) => Length::Known(4 * u64::from(words)),
-        },
-        Some(words) => Length::Known(4 * u64::from(words)),
-    }
-}
-
-fn reply(order: ByteOrder, bytes: &[u8]) -> Length {
-    let Some((&first, &second)) = bytes.first().zip(bytes.get(1)) else { return Length::Needs(2) };
-    match first {
-        REPLY | GENERIC_EVENT | SENT_GENERIC_EVENT => match order.u32(bytes, 4) {
-            None => Length::Needs(8),
-            Some(words) => Length::Known(UNIT_BYTES + 4 * u64::from(words)),
-        },
-        // No error has code 0, no server sends these events, and no client can send an error or a reply.
-        ERROR if second == 0 => Length::Impossible,
-        36..=63 | 0x80 | 0x81 | 0xa4..=0xbf => Length::Impossible,
-        _ => Length::Known(UNIT_BYTES),
-    }
 }
 
 #[derive(Debug, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! Decodes a server's setup reply: the client's resource ids, screens and visuals.
 
-use super::bytes::ByteOrder;
 use std::collections::HashMap;
+use xqos_x11::ByteOrder;
 
 /// Visual classes with read-only colour cells: StaticGray, StaticColor and TrueColor.
 const FIXED_CLASSES: [u8; 3] = [0, 2, TRUE_COLOR];

@@ -4,11 +4,11 @@
 //! Only the server's replies to QueryExtension contain the opcodes of extensions. They apply to all connections to that
 //! server. An unknown message is named by its numbers: `extension 131 request 7`.
 
-use super::codes::{
-    BIG_REQUESTS, FIRST_EXTENSION, FIRST_EXTENSION_ERROR, FIRST_EXTENSION_EVENT, GENERIC_EVENT, SENT_BY_CLIENT, XKB,
-};
 use super::library::{CORE, EXTENSIONS, Table};
 use std::collections::HashMap;
+use xqos_x11::codes::{
+    BIG_REQUESTS, FIRST_EXTENSION, FIRST_EXTENSION_ERROR, FIRST_EXTENSION_EVENT, GENERIC_EVENT, SENT_BY_CLIENT, XKB,
+};
 
 /// Name of a reply whose request was not captured.
 pub const UNKNOWN_REQUEST: &str = "unknown request";

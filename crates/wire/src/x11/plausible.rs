@@ -2,14 +2,14 @@
 //! Decides whether bytes can be the start of a message, from the opcodes and lengths of the core protocol, the server's
 //! extensions, and the possible sequence numbers.
 
-use super::bytes::ByteOrder;
-use super::codes::{FIRST_EXTENSION, GENERIC_EVENT};
 use super::decode::Decoder;
-use super::framing::{ERROR, Length, Phase, REPLY, length};
 use super::names::Names;
 use super::search::{Plausibility, Search};
 use super::xproto;
 use crate::observe::Direction;
+use xqos_x11::ByteOrder;
+use xqos_x11::codes::{ERROR, FIRST_EXTENSION, GENERIC_EVENT, REPLY};
+use xqos_x11::length::{Length, Phase, length};
 
 /// Longest plausible message: 16 MiB is the usual limit of BIG-REQUESTS.
 const MAX_MESSAGE_BYTES: u64 = 16 << 20;

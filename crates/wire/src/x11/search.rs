@@ -5,7 +5,7 @@
 //! offset is accepted if a chain of [`CHAIN`] messages starts there. If the chain ends with a packet, fewer suffice:
 //! [`CHAIN_TO_END`], or one if the offset is also the start of a packet.
 
-use super::bytes::ByteOrder;
+use xqos_x11::ByteOrder;
 
 /// Number of messages that cannot be a coincidence: each one rules out at least nine of ten wrong offsets.
 const CHAIN: usize = 8;

@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 use xqos_cli::output::note;
 use xqos_near::setup::{Cookie, refusal};
 use xqos_wire::capture::relay::upstream::Upstream;
-use xqos_wire::x11::bytes::ByteOrder;
+use xqos_x11::ByteOrder;
 
 /// Maximum time until a peer has sent its setup request, which may have to wait for the data of other clients.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -39,7 +39,7 @@ pub fn cookie(message: &Message<'_>) -> Option<Range<u64>> {
     match message.kind {
         // The data follows the protocol name, which is kept.
         Kind::Setup => {
-            let order = crate::x11::bytes::ByteOrder::of_setup(*message.bytes.first()?)?;
+            let order = xqos_x11::ByteOrder::of_setup(*message.bytes.first()?)?;
             let name_bytes = u64::from(order.u16(message.bytes, 6)?).next_multiple_of(4);
             Some(12 + name_bytes..END)
         }

@@ -6,8 +6,11 @@ pub const FIRST_EXTENSION: u8 = 128;
 /// Lowest event code of an extension. [`SENT_BY_CLIENT`] is a separate bit.
 pub const FIRST_EXTENSION_EVENT: u8 = 64;
 pub const FIRST_EXTENSION_ERROR: u8 = 128;
-pub const SENT_BY_CLIENT: u8 = 0x80;
+/// First bytes of errors and replies; other messages from a server are events.
+pub const ERROR: u8 = 0;
+pub const REPLY: u8 = 1;
 pub const GENERIC_EVENT: u8 = 35;
+pub const SENT_BY_CLIENT: u8 = 0x80;
 /// XKB has only one event code; the event's second byte is the type.
 pub const XKB: &str = "XKEYBOARD";
 /// Extension for requests whose length does not fit in 16 bits.

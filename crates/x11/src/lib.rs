@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: MIT
+//! The basics of X11 that both ends and every observer of a connection need, each in one place.
+//!
+//! Bytes come from other programs, so every access is checked, and nothing panics on any input.
+
+#![no_std]
+#![forbid(unsafe_code)]
+
+mod byte_order;
+pub mod codes;
+pub mod length;
+
+pub use byte_order::ByteOrder;
