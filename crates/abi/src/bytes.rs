@@ -1,13 +1,22 @@
 // SPDX-License-Identifier: MIT
 //! Reads and writes X11 integers in a connection's byte order; every access is checked.
 
-use crate::request::RequestError;
-
 /// The byte order of a connection, relative to this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     Native,
     Swapped,
+}
+
+/// An error in a request, as an X error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RequestError {
+    /// BadLength.
+    Length,
+    /// BadRequest: unknown minor opcode.
+    Opcode,
+    /// BadValue, with the value.
+    Value(u32),
 }
 
 /// The data is shorter than the structure, or invalid.

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
 //! A name in a request or reply: at most 31 bytes of text, padded with zeros to 32 so that C code finds the end.
 
+use crate::bytes::{Reader, RequestError, Writer};
+use crate::wire::Field;
+
 pub const LABEL_BYTES: usize = 32;
 
 /// The short name of a group or of a setting's origin.
@@ -22,13 +25,9 @@ impl Label {
     }
 
     /// Reads a name from untrusted bytes.
-    pub(crate) fn read(bytes: &[u8]) -> Label {
+    fn read(bytes: &[u8]) -> Label {
         let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
         Label::new(&String::from_utf8_lossy(&bytes[..end]))
-    }
-
-    pub(crate) fn bytes(&self) -> &[u8; LABEL_BYTES] {
-        &self.0
     }
 
     pub fn as_str(&self) -> &str {
@@ -38,6 +37,16 @@ impl Label {
 
     pub fn is_empty(&self) -> bool {
         self.0[0] == 0
+    }
+}
+
+impl Field<LABEL_BYTES> for Label {
+    fn put(&self, out: &mut Writer) {
+        out.raw(&self.0);
+    }
+
+    fn get(read: &mut Reader<'_>) -> Result<Label, RequestError> {
+        Ok(Label::read(read.bytes(LABEL_BYTES)?))
     }
 }
 

@@ -20,12 +20,13 @@ mod request;
 pub mod ring;
 pub mod snapshot;
 pub mod trace;
+mod values;
 
-pub use bytes::{Malformed, Order};
+pub use bytes::{Malformed, Order, RequestError};
 pub use label::Label;
 pub use protocol::*;
 pub use reply::{cut, flag_of};
-pub use request::{NO_RESERVATION, PolicyChange, RequestError, Subject, reservation};
+pub use values::{NO_RESERVATION, PolicyChange, Subject, reservation};
 pub use xqos_core::ReservationKind;
 
 /// Converts to microseconds, the unit of intervals on the wire; saturates at the largest number.

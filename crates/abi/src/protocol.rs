@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 //! The messages of XQOS. Generated from proto/xqos.xml by proto/generate.py: edit that file instead.
 
-use crate::bytes::{Malformed, Order, Reader, Writer};
+use crate::bytes::{Malformed, Order, Reader, RequestError, Writer};
 use crate::label::Label;
-use crate::request::{PolicyChange, RequestError, Subject};
 use crate::trace::Level;
+use crate::values::{PolicyChange, Subject};
 use crate::wire::{Field, Word};
 use xqos_core::{Pacing, PolicyKind, Reservation};
 

@@ -2,6 +2,7 @@
 //! Names, flags and sums for the fields of replies and events.
 
 use crate::protocol::{ClientEntry, Grouping, NotifyKind, ReservationReport, entry_flag, event_mask, reservation_flag};
+use crate::wire::{Word, cut_to};
 use xqos_core::ReservationKind;
 
 /// The common name of all clients on other machines.
@@ -13,11 +14,6 @@ pub fn cut(name: &str) -> &str {
     cut_to(name, NAME_BYTES - 1)
 }
 
-pub(crate) fn cut_to(text: &str, bytes: usize) -> &str {
-    let end = (0..=bytes.min(text.len())).rev().find(|&at| text.is_char_boundary(at));
-    &text[..end.unwrap_or(0)]
-}
-
 /// The flag for a kind of reservation; 0 for soft.
 pub fn flag_of(kind: ReservationKind) -> u32 {
     match kind {
@@ -27,14 +23,20 @@ pub fn flag_of(kind: ReservationKind) -> u32 {
     }
 }
 
-/// The kind with exactly these flags.
-pub(crate) fn kind_of(flags: u32) -> Option<ReservationKind> {
-    ReservationKind::ALL.into_iter().find(|&kind| flag_of(kind) == flags)
+impl Word for ReservationKind {
+    fn word(self) -> u32 {
+        flag_of(self)
+    }
+
+    /// The kind with exactly these flags.
+    fn from_word(flags: u32) -> Option<ReservationKind> {
+        ReservationKind::ALL.into_iter().find(|&kind| flag_of(kind) == flags)
+    }
 }
 
 impl ReservationReport {
     pub fn kind(&self) -> ReservationKind {
-        kind_of(self.flags & !reservation_flag::HELD_BACK).unwrap_or_default()
+        ReservationKind::from_word(self.flags & !reservation_flag::HELD_BACK).unwrap_or_default()
     }
 }
 

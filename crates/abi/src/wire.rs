@@ -4,8 +4,7 @@
 //! A table gives each field's type and size in bytes; fields follow each other without gaps. Encoding and decoding use
 //! the same row, so they cannot disagree. Nothing panics on any input.
 
-use crate::bytes::{Malformed, Order, Reader, Writer};
-use crate::request::RequestError;
+use crate::bytes::{Malformed, Order, Reader, RequestError, Writer};
 
 /// A value that takes `BYTES` bytes of a message.
 pub(crate) trait Field<const BYTES: usize>: Sized {
@@ -51,7 +50,6 @@ word! {
     i32: number => number as u32, word => Some(word as i32);
     bool: is => is.into(), word => [false, true].get(word as usize).copied();
     xqos_core::PolicyKind: kind => kind.code().into(), word => Self::from_code(u8::try_from(word).ok()?);
-    xqos_core::ReservationKind: kind => crate::reply::flag_of(kind), word => crate::reply::kind_of(word);
 }
 
 impl Field<8> for u64 {
@@ -92,7 +90,7 @@ impl Field<32> for [u32; 8] {
 impl<const BYTES: usize> Field<BYTES> for String {
     fn put(&self, out: &mut Writer) {
         let end = out.len() + BYTES;
-        out.raw(crate::reply::cut_to(self, BYTES - 1).as_bytes()).pad_to(end);
+        out.raw(cut_to(self, BYTES - 1).as_bytes()).pad_to(end);
     }
 
     fn get(read: &mut Reader<'_>) -> Result<String, RequestError> {
@@ -100,6 +98,12 @@ impl<const BYTES: usize> Field<BYTES> for String {
         let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(BYTES);
         Ok(String::from_utf8_lossy(&bytes[..end]).into_owned())
     }
+}
+
+/// Shortens a text to the whole characters that fit.
+pub(crate) fn cut_to(text: &str, bytes: usize) -> &str {
+    let end = (0..=bytes.min(text.len())).rev().find(|&at| text.is_char_boundary(at));
+    &text[..end.unwrap_or(0)]
 }
 
 /// Declares modules of constants for the bits of a word.

@@ -2,8 +2,11 @@
 //! Requests survive encoding and decoding; invalid requests are refused.
 
 use super::*;
+use crate::bytes::RequestError;
 use crate::protocol::{LENGTHS, REQUESTS};
 use crate::trace::Level;
+use crate::values::PolicyChange;
+use xqos_core::PolicyKind;
 
 fn one_of_each() -> Vec<Request> {
     let client = 0x400001;
