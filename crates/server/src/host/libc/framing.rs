@@ -5,6 +5,10 @@
 //! buffer is empty and the data begin with a request. The lengths in the headers give the other boundaries. Only the
 //! missing length of an incomplete request is remembered between reads, so a mistake ends when the buffer is empty.
 
+use xqos_x11::ByteOrder;
+use xqos_x11::codes::FIRST_EXTENSION;
+use xqos_x11::length::{Length, Phase, length};
+
 /// The requests in a piece of a client's stream that begins with a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Framed {
@@ -19,42 +23,31 @@ pub struct Framed {
 
 /// Finds up to `max_requests` complete requests.
 pub fn frame(stream: &[u8], is_swapped: bool, max_requests: u32) -> Framed {
+    let order = ByteOrder::swapped_if(is_swapped);
     let mut found = Framed::default();
     while found.requests < max_requests {
         let rest = &stream[found.bytes..];
-        let Some(length) = length(rest, is_swapped) else { break };
+        let bytes = match length(Phase::Requests, order, rest) {
+            Length::Needs(_) => break,
+            // Without BIG-REQUESTS this is a client error, and the server continues after four bytes.
+            Length::Impossible => 4,
+            Length::Known(bytes) => usize::try_from(bytes).unwrap_or(4),
+        };
         found.last_request = name(rest);
-        if length > rest.len() {
-            found.next_bytes = length;
+        if bytes > rest.len() {
+            found.next_bytes = bytes;
             break;
         }
-        found.bytes += length;
+        found.bytes += bytes;
         found.requests += 1;
     }
     found
 }
 
-/// The length of the request that begins here; `None` if its header is incomplete.
-fn length(stream: &[u8], is_swapped: bool) -> Option<usize> {
-    let words = u16_at(stream, 2, is_swapped)?;
-    if words > 0 {
-        return Some(4 * usize::from(words));
-    }
-    // Without BIG-REQUESTS this is a client error, and the server continues after four bytes.
-    let words = u32::from_ne_bytes(stream.get(4..8)?.try_into().ok()?);
-    let words = if is_swapped { words.swap_bytes() } else { words };
-    usize::try_from(words).ok()?.checked_mul(4).filter(|&bytes| bytes >= 8).or(Some(4))
-}
-
-/// Opcodes of extensions start at 128 and have their minor opcode in the second byte.
+/// Requests of extensions have their minor opcode in the second byte.
 fn name(stream: &[u8]) -> u32 {
-    let (major, minor) = (u32::from(stream[0]), u32::from(stream[1]));
-    if major < 128 { major } else { major + 65536 * minor }
-}
-
-fn u16_at(stream: &[u8], at: usize, is_swapped: bool) -> Option<u16> {
-    let value = u16::from_ne_bytes(stream.get(at..at + 2)?.try_into().ok()?);
-    Some(if is_swapped { value.swap_bytes() } else { value })
+    let (major, minor) = (stream[0], stream[1]);
+    u32::from(major) + if major < FIRST_EXTENSION { 0 } else { 65536 * u32::from(minor) }
 }
 
 #[cfg(test)]

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT
 //! Parses what the server writes to a client, message by message, to find input events and Exposes.
 //!
-//! Errors and core events have 32 bytes; replies and generic events state how many bytes follow (X11 protocol, chapter
-//! 1; Generic Event Extension). Every byte is counted, so the start of each message after the setup reply is known.
+//! Every byte is counted, so the start of each message after the setup reply is known.
 
-const MESSAGE_BYTES: usize = 32;
-const REPLY: u8 = 1;
+use xqos_x11::ByteOrder;
+use xqos_x11::codes::{GENERIC_EVENT, SENT_BY_CLIENT};
+use xqos_x11::length::{UNIT_BYTES, more_from_server};
+
 const KEY_PRESS: u8 = 2;
 const LEAVE_NOTIFY: u8 = 8;
 const EXPOSE: u8 = 12;
 const GRAPHICS_EXPOSE: u8 = 13;
-const GENERIC_EVENT: u8 = 35;
 /// The first and last types of XInput events caused by a device: keys, buttons, motions, crossings, raw events,
 /// touches.
 const XI_KEY_PRESS: u16 = 2;
 const XI_LAST: u16 = 26;
-/// The minimum number of words after the first 32 bytes of these events. Present's generic events have fewer.
-const XI_WORDS: u32 = 3;
+/// The minimum number of bytes after the first 32 bytes of these events. Present's generic events have fewer.
+const XI_BYTES: usize = 12;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SeenEvents {
@@ -27,7 +27,7 @@ pub struct SeenEvents {
 #[derive(Debug)]
 pub struct Output {
     /// The first bytes of a message, as far as they have been written.
-    head: [u8; MESSAGE_BYTES],
+    head: [u8; UNIT_BYTES],
     have: usize,
     /// The number of bytes that still follow the head.
     rest: usize,
@@ -36,7 +36,7 @@ pub struct Output {
 impl Output {
     /// Starts a stream with `rest` bytes before the first message.
     pub fn after(rest: usize) -> Output {
-        Output { head: [0; MESSAGE_BYTES], have: 0, rest }
+        Output { head: [0; UNIT_BYTES], have: 0, rest }
     }
 
     pub fn written(&mut self, mut bytes: &[u8], is_swapped: bool) -> SeenEvents {
@@ -48,11 +48,11 @@ impl Output {
                 bytes = &bytes[passed..];
                 continue;
             }
-            let taken = (MESSAGE_BYTES - self.have).min(bytes.len());
+            let taken = (UNIT_BYTES - self.have).min(bytes.len());
             self.head[self.have..self.have + taken].copy_from_slice(&bytes[..taken]);
             self.have += taken;
             bytes = &bytes[taken..];
-            if self.have == MESSAGE_BYTES {
+            if self.have == UNIT_BYTES {
                 self.have = 0;
                 self.message(is_swapped, &mut seen);
             }
@@ -61,16 +61,13 @@ impl Output {
     }
 
     fn message(&mut self, is_swapped: bool, seen: &mut SeenEvents) {
-        let order = |value: u32| if is_swapped { value.swap_bytes() } else { value };
-        let words = order(u32::from_ne_bytes([self.head[4], self.head[5], self.head[6], self.head[7]]));
-        // Events from SendEvent have the highest bit set.
-        match self.head[0] & 0x7f {
-            REPLY => self.rest = bytes_of(words),
+        let order = ByteOrder::swapped_if(is_swapped);
+        self.rest = more_from_server(order, &self.head);
+        match self.head[0] & !SENT_BY_CLIENT {
             GENERIC_EVENT => {
-                self.rest = bytes_of(words);
-                let kind = u16::from_ne_bytes([self.head[8], self.head[9]]);
-                let kind = if is_swapped { kind.swap_bytes() } else { kind };
-                seen.input |= (XI_KEY_PRESS..=XI_LAST).contains(&kind) && words >= XI_WORDS;
+                let is_of_device =
+                    order.u16(&self.head, 8).is_some_and(|kind| (XI_KEY_PRESS..=XI_LAST).contains(&kind));
+                seen.input |= is_of_device && self.rest >= XI_BYTES;
             }
             KEY_PRESS..=LEAVE_NOTIFY => seen.input = true,
             EXPOSE | GRAPHICS_EXPOSE => seen.exposed = true,
@@ -79,23 +76,20 @@ impl Output {
     }
 }
 
-fn bytes_of(words: u32) -> usize {
-    usize::try_from(words).unwrap_or(usize::MAX).saturating_mul(4)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use xqos_x11::codes::REPLY;
 
     fn message(kind: u8, words: u32, is_swapped: bool) -> Vec<u8> {
-        let mut bytes = vec![0; MESSAGE_BYTES + 4 * words as usize];
+        let mut bytes = vec![0; UNIT_BYTES + 4 * words as usize];
         bytes[0] = kind;
         if matches!(kind & 0x7f, REPLY | GENERIC_EVENT) {
             let words = if is_swapped { words.swap_bytes() } else { words };
             bytes[4..8].copy_from_slice(&words.to_ne_bytes());
         }
         // The following bytes look like an Expose.
-        bytes[MESSAGE_BYTES..].fill(EXPOSE);
+        bytes[UNIT_BYTES..].fill(EXPOSE);
         bytes
     }
 
@@ -115,7 +109,7 @@ mod tests {
                 let mut output = Output::after(0);
                 let seen: Vec<_> = stream.chunks(piece).map(|bytes| output.written(bytes, is_swapped)).collect();
                 let first = seen.iter().position(|seen| seen.exposed).unwrap();
-                assert_eq!(first, (quiet.len() + MESSAGE_BYTES - 1) / piece, "{piece}");
+                assert_eq!(first, (quiet.len() + UNIT_BYTES - 1) / piece, "{piece}");
                 assert_eq!(seen.iter().filter(|seen| seen.exposed).count(), 1, "{piece}");
                 assert!(seen.last().unwrap().input, "{piece}");
             }
