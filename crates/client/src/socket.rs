@@ -23,13 +23,12 @@ use x11rb_protocol::protocol::xproto::{QueryExtensionReply, QueryExtensionReques
 use x11rb_protocol::x11_utils::TryParse;
 use xqos_abi::control::{EVENT, FIRST_ERROR, paths};
 use xqos_abi::{EXTENSION_NAME, Notify, Order, Request};
+use xqos_x11::ByteOrder;
+use xqos_x11::codes::{ERROR, REPLY};
+use xqos_x11::length::{UNIT_BYTES, more_from_server};
 
 /// A server that does not answer within this time counts as hanging.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Size of an event, an error, and the fixed part of a reply.
-const RECORD_BYTES: usize = 32;
-/// The code of a GenericEvent, the only event that can be longer than a record.
-const GENERIC_EVENT: u8 = 35;
 /// More bytes than the longest possible list of clients has.
 const MAX_REPLY_BYTES: usize = 4 << 20;
 /// More events than any program leaves unread.
@@ -274,7 +273,7 @@ impl State {
         self.take_events();
         let Some(bytes) = self.first_record() else { return Ok(None) };
         let reply: Vec<u8> = self.input.drain(..bytes).collect();
-        if reply[0] == 0 {
+        if reply[0] == ERROR {
             return Err(refusal_of(&reply));
         }
         let descriptors = self.descriptors_of(&reply);
@@ -288,25 +287,25 @@ impl State {
 
     /// Moves XQOS events to the queue, and skips all others and unwanted answers.
     fn take_events(&mut self) {
-        while let Some(bytes) = self.first_record().filter(|_| self.input[0] > 1 || self.unwanted > 0) {
+        while let Some(bytes) = self.first_record().filter(|_| self.input[0] > REPLY || self.unwanted > 0) {
             let record: Vec<u8> = self.input.drain(..bytes).collect();
-            if record[0] <= 1 {
-                self.unwanted -= 1;
-                match record[0] {
-                    0 => self.refused = Some(refusal_of(&record)),
-                    _ => drop(self.descriptors_of(&record)),
+            match record[0] {
+                ERROR => (self.unwanted, self.refused) = (self.unwanted - 1, Some(refusal_of(&record))),
+                REPLY => {
+                    self.unwanted -= 1;
+                    self.descriptors_of(&record);
                 }
-            } else if record[0] == EVENT && self.events.len() < MAX_EVENTS {
-                self.events.extend(Notify::decode(&record, Order::Native).ok());
+                EVENT if self.events.len() < MAX_EVENTS => {
+                    self.events.extend(Notify::decode(&record, Order::Native).ok());
+                }
+                _ => {}
             }
         }
     }
 
     fn first_record(&self) -> Option<usize> {
-        let head = self.input.get(..RECORD_BYTES)?;
-        let words = u32::from_ne_bytes([head[4], head[5], head[6], head[7]]);
-        let more = if matches!(head[0] & 0x7f, 1 | GENERIC_EVENT) { 4 * words as usize } else { 0 };
-        Some(RECORD_BYTES + more).filter(|&bytes| bytes <= self.input.len())
+        let bytes = UNIT_BYTES + more_from_server(ByteOrder::NATIVE, self.input.first_chunk()?);
+        Some(bytes).filter(|&bytes| bytes <= self.input.len())
     }
 }
 
@@ -327,7 +326,7 @@ fn broken(error: io::Error) -> Error {
 }
 
 fn refusal_of(record: &[u8]) -> Error {
-    let (code, value) = (record[1], u32::from_ne_bytes([record[4], record[5], record[6], record[7]]));
+    let (code, value) = (record[1], ByteOrder::NATIVE.u32(record, 4).unwrap_or(0));
     match code {
         17 => Error::NeedsSingleRequests,
         code => Error::of_answer(code, value, FIRST_ERROR, ErrorKind::Unknown(code)),
@@ -341,6 +340,7 @@ mod tests {
     use std::io::Read;
     use xqos_abi::control::{done, error};
     use xqos_abi::{NotifyKind, Version};
+    use xqos_x11::codes::GENERIC_EVENT;
 
     fn event(client: u32) -> Vec<u8> {
         let (kind, pid, budget_us, period_us, flags) = (NotifyKind::Settings, 0, 0, 0, 0);
@@ -383,7 +383,7 @@ mod tests {
     fn record(code: u8, words: u32) -> Vec<u8> {
         let mut record = vec![code, 0, 0, 0];
         record.extend(words.to_ne_bytes());
-        record.resize(RECORD_BYTES, 0);
+        record.resize(UNIT_BYTES, 0);
         record
     }
 
@@ -392,7 +392,7 @@ mod tests {
     fn x_events_before_a_reply_are_skipped() {
         let said = [record(2, 9), record(GENERIC_EVENT, 1), vec![0; 4], record(1, 1), vec![7; 4]].concat();
         let (socket, _other) = socket(&said, PATIENCE);
-        assert_eq!(socket.answer().unwrap().reply[RECORD_BYTES..], [7; 4]);
+        assert_eq!(socket.answer().unwrap().reply[UNIT_BYTES..], [7; 4]);
     }
 
     #[test]
