@@ -6,26 +6,26 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use xqos_abi::{AdmissionReport, ClientList, Notify, Order, Request, ReservationReport, ServerInfo, Version};
+use xqos_abi::{AdmissionReport, ClientList, Notify, ByteOrder, Request, ReservationReport, ServerInfo, Version};
 
 fuzz_target!(|bytes: &[u8]| {
-    for order in [Order::Native, Order::Swapped] {
+    for order in [ByteOrder::NATIVE, ByteOrder::SWAPPED] {
         read_request(bytes, order);
         read_answers(bytes, order);
     }
 });
 
-fn read_request(bytes: &[u8], order: Order) {
+fn read_request(bytes: &[u8], order: ByteOrder) {
     let Ok(request) = Request::parse(bytes, order) else { return };
     assert_eq!(bytes.get(1), Some(&request.minor()));
-    for written_in in [Order::Native, Order::Swapped] {
+    for written_in in [ByteOrder::NATIVE, ByteOrder::SWAPPED] {
         let written = request.encode_as(bytes[0], written_in);
         assert_eq!(written.len(), bytes.len());
         assert_eq!(Request::parse(&written, written_in), Ok(request));
     }
 }
 
-fn read_answers(bytes: &[u8], order: Order) {
+fn read_answers(bytes: &[u8], order: ByteOrder) {
     if let Ok(version) = Version::decode(bytes, order) {
         assert_eq!(Version::decode(&version.encode(1, order), order), Ok(version));
     }

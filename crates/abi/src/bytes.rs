@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Reads and writes X11 integers in a connection's byte order; every access is checked.
 
-/// The byte order of a connection, relative to this machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
-    Native,
-    Swapped,
-}
+use xqos_x11::ByteOrder;
 
 /// An error in a request, as an X error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,12 +27,12 @@ impl From<RequestError> for Malformed {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reader<'a> {
     bytes: &'a [u8],
-    order: Order,
+    order: ByteOrder,
     at: usize,
 }
 
 impl<'a> Reader<'a> {
-    pub(crate) fn new(bytes: &'a [u8], order: Order, at: usize) -> Self {
+    pub(crate) fn new(bytes: &'a [u8], order: ByteOrder, at: usize) -> Self {
         Reader { bytes, order, at }
     }
 
@@ -55,22 +50,19 @@ impl<'a> Reader<'a> {
 
     /// A number, as bytes in this machine's order.
     pub(crate) fn number<const N: usize>(&mut self) -> Result<[u8; N], RequestError> {
-        let mut number: [u8; N] = self.bytes(N)?.try_into().map_err(|_| RequestError::Length)?;
-        if self.order == Order::Swapped {
-            number.reverse();
-        }
-        Ok(number)
+        let number = self.bytes(N)?.try_into().map_err(|_| RequestError::Length)?;
+        Ok(self.order.native(number))
     }
 }
 
 #[derive(Debug)]
 pub(crate) struct Writer {
     bytes: Vec<u8>,
-    order: Order,
+    order: ByteOrder,
 }
 
 impl Writer {
-    pub(crate) fn new(order: Order) -> Self {
+    pub(crate) fn new(order: ByteOrder) -> Self {
         Writer { bytes: Vec::with_capacity(64), order }
     }
 
@@ -80,10 +72,8 @@ impl Writer {
     }
 
     /// Appends a number, given as bytes in this machine's order.
-    pub(crate) fn number<const N: usize>(&mut self, mut number: [u8; N]) -> &mut Self {
-        if self.order == Order::Swapped {
-            number.reverse();
-        }
+    pub(crate) fn number<const N: usize>(&mut self, number: [u8; N]) -> &mut Self {
+        let number = self.order.native(number);
         self.raw(&number)
     }
 

@@ -22,12 +22,13 @@ pub mod snapshot;
 pub mod trace;
 mod values;
 
-pub use bytes::{Malformed, Order, RequestError};
+pub use bytes::{Malformed, RequestError};
 pub use label::Label;
 pub use protocol::*;
 pub use reply::{cut, flag_of};
 pub use values::{NO_RESERVATION, PolicyChange, Subject, reservation};
 pub use xqos_core::ReservationKind;
+pub use xqos_x11::ByteOrder;
 
 /// Converts to microseconds, the unit of intervals on the wire; saturates at the largest number.
 pub fn us(ns: u64) -> u32 {

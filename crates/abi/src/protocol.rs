@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
 //! The messages of XQOS. Generated from proto/xqos.xml by proto/generate.py: edit that file instead.
 
-use crate::bytes::{Malformed, Order, Reader, RequestError, Writer};
+use crate::bytes::{Malformed, Reader, RequestError, Writer};
 use crate::label::Label;
 use crate::trace::Level;
 use crate::values::{PolicyChange, Subject};
 use crate::wire::{Field, Word};
 use xqos_core::{Pacing, PolicyKind, Reservation};
+use xqos_x11::ByteOrder;
 
 bits! {
     /// What a client gets when its budget is used up; 0: it continues as best effort.

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
 //! Ways to make requests and settings, and the settings' initial values.
 
-use crate::bytes::Order;
 use crate::label::Label;
 use crate::protocol::{Grouping, Paced, Request, Setting, SettingKind};
 use crate::values::{NO_RESERVATION, Subject, reservation};
 use xqos_core::{DEFAULT_SHARE_PPM, Pacing, ReservationKind};
+use xqos_x11::ByteOrder;
 
 impl Request {
     /// The request's bytes in this machine's order; byte 0 is the major opcode.
     pub fn encode(&self, major_opcode: u8) -> Vec<u8> {
-        self.encode_as(major_opcode, Order::Native)
+        self.encode_as(major_opcode, ByteOrder::NATIVE)
     }
 }
 

@@ -4,7 +4,8 @@
 //! A table gives each field's type and size in bytes; fields follow each other without gaps. Encoding and decoding use
 //! the same row, so they cannot disagree. Nothing panics on any input.
 
-use crate::bytes::{Malformed, Order, Reader, RequestError, Writer};
+use crate::bytes::{Malformed, Reader, RequestError, Writer};
+use xqos_x11::ByteOrder;
 
 /// A value that takes `BYTES` bytes of a message.
 pub(crate) trait Field<const BYTES: usize>: Sized {
@@ -161,7 +162,7 @@ macro_rules! requests {
 
         impl Request {
             /// Parses a whole request including its header.
-            pub fn parse(bytes: &[u8], order: Order) -> Result<Request, RequestError> {
+            pub fn parse(bytes: &[u8], order: ByteOrder) -> Result<Request, RequestError> {
                 let &minor = bytes.get(1).ok_or(RequestError::Length)?;
                 if bytes.len() != *LENGTHS.get(usize::from(minor)).ok_or(RequestError::Opcode)? {
                     return Err(RequestError::Length);
@@ -175,7 +176,7 @@ macro_rules! requests {
             }
 
             /// Like [`encode`](Self::encode), but in a given byte order, to test clients with a different byte order.
-            pub fn encode_as(&self, major_opcode: u8, order: Order) -> Vec<u8> {
+            pub fn encode_as(&self, major_opcode: u8, order: ByteOrder) -> Vec<u8> {
                 let minor = self.minor();
                 let mut out = Writer::new(order);
                 out.raw(&[major_opcode, minor]).number((LENGTHS[usize::from(minor)] as u16 / 4).to_ne_bytes());
@@ -264,7 +265,7 @@ macro_rules! replies {
         }
 
         impl $name {
-            pub fn encode(&self, sequence: u16, order: Order) -> Vec<u8> {
+            pub fn encode(&self, sequence: u16, order: ByteOrder) -> Vec<u8> {
                 let data = 0 $(+ self.$data.word())?;
                 let mut out = $crate::wire::reply(data, sequence, order);
                 $(
@@ -277,7 +278,7 @@ macro_rules! replies {
                 $crate::wire::finish(out, order)
             }
 
-            pub fn decode(bytes: &[u8], order: Order) -> Result<$name, Malformed> {
+            pub fn decode(bytes: &[u8], order: ByteOrder) -> Result<$name, Malformed> {
                 #[allow(unused_mut)]
                 let mut read = Reader::new(bytes, order, 8);
                 $(let $list: Vec<$entry> = $crate::wire::list::<$entry, $size>(bytes, order, &mut read)?;)?
@@ -299,14 +300,14 @@ macro_rules! event {
         pub struct $name { pub $kind: $word, $(pub $field: $type),* }
 
         impl $name {
-            pub fn encode(&self, event_base: u8, sequence: u16, order: Order) -> [u8; 32] {
+            pub fn encode(&self, event_base: u8, sequence: u16, order: ByteOrder) -> [u8; 32] {
                 let mut out = Writer::new(order);
                 out.raw(&[event_base, self.$kind.word() as u8]).number(sequence.to_ne_bytes());
                 $(Field::<$bytes>::put(&self.$field, &mut out);)*
                 out.finish().try_into().unwrap_or([0; 32])
             }
 
-            pub fn decode(bytes: &[u8], order: Order) -> Result<$name, Malformed> {
+            pub fn decode(bytes: &[u8], order: ByteOrder) -> Result<$name, Malformed> {
                 let mut read = Reader::new(bytes, order, 4);
                 Ok($name {
                     $kind: bytes.get(1).and_then(|&kind| Word::from_word(kind.into())).ok_or(Malformed)?,
@@ -317,14 +318,14 @@ macro_rules! event {
     };
 }
 
-pub(crate) fn reply(data: u32, sequence: u16, order: Order) -> Writer {
+pub(crate) fn reply(data: u32, sequence: u16, order: ByteOrder) -> Writer {
     let mut out = Writer::new(order);
     out.raw(&[1, data as u8]).number(sequence.to_ne_bytes()).number(0_u32.to_ne_bytes());
     out
 }
 
 /// Fills in the length of a reply: the number of words after the first 32 bytes.
-pub(crate) fn finish(out: Writer, order: Order) -> Vec<u8> {
+pub(crate) fn finish(out: Writer, order: ByteOrder) -> Vec<u8> {
     let mut bytes = out.finish();
     let mut length = Writer::new(order);
     length.number(((bytes.len() - 32) as u32 / 4).to_ne_bytes());
@@ -335,7 +336,7 @@ pub(crate) fn finish(out: Writer, order: Order) -> Vec<u8> {
 /// Reads a list: the number of entries, their distance in bytes, and the entries from offset 32 on.
 pub(crate) fn list<T: Field<BYTES>, const BYTES: usize>(
     bytes: &[u8],
-    order: Order,
+    order: ByteOrder,
     read: &mut Reader<'_>,
 ) -> Result<Vec<T>, Malformed> {
     let (count, size) = (u32::get(read)?, u32::get(read)? as usize);

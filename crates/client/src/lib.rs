@@ -28,9 +28,9 @@ use x11rb::rust_connection::RustConnection;
 use x11rb::utils::RawFdContainer;
 use xqos_abi::trace::{Level, RECORD_BYTES};
 use xqos_abi::{
-    AdmissionReport, ClientList, CutReport, DesktopReport, EXTENSION_NAME, GroupsReport, Label, LongestRequests,
-    Malformed, Notify, Order, PacingReport, PolicyChange, ProcessorReport, Request, ReservationReport, ServerInfo,
-    Subject, TraceStarted, Version, entry_flag, reservation, ring,
+    AdmissionReport, ByteOrder, ClientList, CutReport, DesktopReport, EXTENSION_NAME, GroupsReport, Label,
+    LongestRequests, Malformed, Notify, PacingReport, PolicyChange, ProcessorReport, Request, ReservationReport,
+    ServerInfo, Subject, TraceStarted, Version, entry_flag, reservation, ring,
 };
 
 pub type Result<T> = std::result::Result<T, Error>;
@@ -208,7 +208,7 @@ impl Control {
     /// the default.
     pub fn start_trace(&self, level: Level, capacity: u32) -> Result<ring::Reader> {
         let Answer { reply, mut descriptors } = self.answer(Request::StartTrace { level, capacity })?;
-        let started = TraceStarted::decode(&reply, Order::Native).map_err(|Malformed| Error::ShortReply)?;
+        let started = TraceStarted::decode(&reply, ByteOrder::NATIVE).map_err(|Malformed| Error::ShortReply)?;
         if started.record_bytes != RECORD_BYTES as u32 {
             return Err(Error::TraceVersion);
         }
@@ -235,7 +235,7 @@ impl Control {
         while let Some(event) = self.connection()?.poll_for_event()? {
             match event {
                 Event::Unknown(bytes) if bytes.first().is_some_and(|code| code & 0x7f == first_event) => {
-                    if let Ok(notify) = Notify::decode(&bytes, Order::Native) {
+                    if let Ok(notify) = Notify::decode(&bytes, ByteOrder::NATIVE) {
                         return Ok(Some(notify));
                     }
                 }
@@ -281,9 +281,9 @@ impl Control {
     fn ask<T>(
         &self,
         request: Request,
-        decode: impl FnOnce(&[u8], Order) -> std::result::Result<T, Malformed>,
+        decode: impl FnOnce(&[u8], ByteOrder) -> std::result::Result<T, Malformed>,
     ) -> Result<T> {
-        decode(&self.answer(request)?.reply, Order::Native).map_err(|Malformed| Error::ShortReply)
+        decode(&self.answer(request)?.reply, ByteOrder::NATIVE).map_err(|Malformed| Error::ShortReply)
     }
 
     fn answer(&self, request: Request) -> Result<Answer> {

@@ -22,8 +22,7 @@ use x11rb_protocol::connect::Connect;
 use x11rb_protocol::protocol::xproto::{QueryExtensionReply, QueryExtensionRequest};
 use x11rb_protocol::x11_utils::TryParse;
 use xqos_abi::control::{EVENT, FIRST_ERROR, paths};
-use xqos_abi::{EXTENSION_NAME, Notify, Order, Request};
-use xqos_x11::ByteOrder;
+use xqos_abi::{ByteOrder, EXTENSION_NAME, Notify, Request};
 use xqos_x11::codes::{ERROR, REPLY};
 use xqos_x11::length::{UNIT_BYTES, more_from_server};
 
@@ -296,7 +295,7 @@ impl State {
                     self.descriptors_of(&record);
                 }
                 EVENT if self.events.len() < MAX_EVENTS => {
-                    self.events.extend(Notify::decode(&record, Order::Native).ok());
+                    self.events.extend(Notify::decode(&record, ByteOrder::NATIVE).ok());
                 }
                 _ => {}
             }
@@ -345,7 +344,7 @@ mod tests {
     fn event(client: u32) -> Vec<u8> {
         let (kind, pid, budget_us, period_us, flags) = (NotifyKind::Settings, 0, 0, 0, 0);
         let event = Notify { kind, client, pid, budget_us, period_us, flags, count: 0, time_ms: 0 };
-        event.encode(EVENT, 0, Order::Native).to_vec()
+        event.encode(EVENT, 0, ByteOrder::NATIVE).to_vec()
     }
 
     fn reply(words: u8) -> Vec<u8> {

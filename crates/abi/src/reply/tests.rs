@@ -2,14 +2,15 @@
 //! Replies and events survive encoding and decoding; invalid ones are refused.
 
 use super::*;
-use crate::bytes::{Malformed, Order};
+use crate::bytes::Malformed;
 use crate::protocol::{AdmissionReport, ClientList, LongRequest, LongestRequests, Notify, ServerInfo, TraceStarted};
 use xqos_core::PolicyKind;
+use xqos_x11::ByteOrder;
 
 const ENTRY_BYTES: usize = 392;
 const LONG_REQUEST_BYTES: usize = 64;
 
-const ORDERS: [Order; 2] = [Order::Native, Order::Swapped];
+const ORDERS: [ByteOrder; 2] = [ByteOrder::NATIVE, ByteOrder::SWAPPED];
 
 fn info() -> ServerInfo {
     ServerInfo {
@@ -46,7 +47,7 @@ fn replies_survive_both_byte_orders_and_give_their_length() {
         assert_eq!(ServerInfo::decode(&bytes, order), Ok(info()));
         assert_eq!(bytes.len(), 368);
         let length = u32::from_ne_bytes(bytes[4..8].try_into().unwrap());
-        assert_eq!(if order == Order::Native { length } else { length.swap_bytes() }, (368 - 32) / 4);
+        assert_eq!(if order == ByteOrder::NATIVE { length } else { length.swap_bytes() }, (368 - 32) / 4);
         let report = ReservationReport {
             active: true,
             budget_us: 3000,
@@ -113,13 +114,13 @@ fn traces_and_long_requests_survive_both_byte_orders() {
 #[test]
 fn truncated_replies_are_refused_without_a_panic() {
     let whole =
-        ClientList { now_ns: 5, server_cpu_ns: 6, clients: vec![ClientEntry::default()] }.encode(3, Order::Native);
+        ClientList { now_ns: 5, server_cpu_ns: 6, clients: vec![ClientEntry::default()] }.encode(3, ByteOrder::NATIVE);
     for length in 0..whole.len() {
-        assert_eq!(ClientList::decode(&whole[..length], Order::Native), Err(Malformed));
+        assert_eq!(ClientList::decode(&whole[..length], ByteOrder::NATIVE), Err(Malformed));
     }
     let mut lying = whole;
     lying[8..12].copy_from_slice(&u32::MAX.to_ne_bytes());
-    assert_eq!(ClientList::decode(&lying, Order::Native), Err(Malformed));
+    assert_eq!(ClientList::decode(&lying, ByteOrder::NATIVE), Err(Malformed));
 }
 
 #[test]

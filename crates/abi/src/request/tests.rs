@@ -62,7 +62,7 @@ fn settings() -> Vec<Setting> {
 fn every_request_survives_both_byte_orders() {
     let sets = settings().into_iter().map(|setting| Subject::Client(7).set(setting));
     for request in one_of_each().into_iter().chain(sets) {
-        for order in [Order::Native, Order::Swapped] {
+        for order in [ByteOrder::NATIVE, ByteOrder::SWAPPED] {
             let bytes = request.encode_as(130, order);
             assert_eq!(bytes.len(), LENGTHS[usize::from(request.minor())]);
             assert_eq!(Request::parse(&bytes, order), Ok(request));
@@ -77,7 +77,7 @@ fn a_request_of_any_other_length_is_refused() {
         for length in (0..whole.len() + 12).filter(|&length| length != whole.len()) {
             let mut bytes = whole.clone();
             bytes.resize(length, 0);
-            assert_eq!(Request::parse(&bytes, Order::Native), Err(RequestError::Length), "{request:?} {length}");
+            assert_eq!(Request::parse(&bytes, ByteOrder::NATIVE), Err(RequestError::Length), "{request:?} {length}");
         }
     }
 }
@@ -86,12 +86,12 @@ fn a_request_of_any_other_length_is_refused() {
 fn with_word(request: Request, at: usize, word: u32) -> Result<Request, RequestError> {
     let mut bytes = request.encode(130);
     bytes[at..at + 4].copy_from_slice(&word.to_ne_bytes());
-    Request::parse(&bytes, Order::Native)
+    Request::parse(&bytes, ByteOrder::NATIVE)
 }
 
 #[test]
 fn unknown_opcodes_enumerations_and_masks_are_reported() {
-    assert_eq!(Request::parse(&[130, 99, 1, 0], Order::Native), Err(RequestError::Opcode));
+    assert_eq!(Request::parse(&[130, 99, 1, 0], ByteOrder::NATIVE), Err(RequestError::Opcode));
     let weight = Subject::Client(1).set(Setting::Weight(1));
     assert_eq!(with_word(weight, 4, 3), Err(RequestError::Value(3)), "no such subject");
     assert_eq!(with_word(weight, 12, 99), Err(RequestError::Value(99)), "no such setting");
@@ -134,8 +134,8 @@ fn random_bytes_never_panic() {
         }
         bytes[1] %= 20;
         let length = usize::from(bytes[51]) % 52;
-        let _ = Request::parse(&bytes[..length], Order::Swapped);
+        let _ = Request::parse(&bytes[..length], ByteOrder::SWAPPED);
         let right = LENGTHS.get(usize::from(bytes[1])).copied().unwrap_or(4);
-        let _ = Request::parse(&bytes[..right], Order::Native);
+        let _ = Request::parse(&bytes[..right], ByteOrder::NATIVE);
     }
 }

@@ -20,7 +20,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use xqos_abi::control::{EVENT, FIRST_ERROR, MAX_REQUEST_BYTES, done, error, paths};
-use xqos_abi::{Notify, Order};
+use xqos_abi::{ByteOrder, Notify};
 use xqos_core::ClientId;
 
 /// A connection whose peer leaves more bytes than this unread is closed. A few lists of all clients fit.
@@ -155,7 +155,7 @@ impl Connections {
 
     pub fn send_event(&self, listener: ClientId, event: &Notify) {
         if let Some(one) = self.connection(listener) {
-            one.send(&event.encode(EVENT, one.sequence, Order::Native));
+            one.send(&event.encode(EVENT, one.sequence, ByteOrder::NATIVE));
         }
     }
 
@@ -320,7 +320,7 @@ pub fn answer_all<H: Host>(
         let mut answered = None;
         with(&mut |engine| {
             answered = connections(&mut engine.host).next_request().map(|asked| {
-                let format = Format { sequence: asked.sequence, order: Order::Native };
+                let format = Format { sequence: asked.sequence, order: ByteOrder::NATIVE };
                 let answer = requests::answer(engine.at(kernel::now()), asked.asker, &asked.bytes, format);
                 (asked, answer)
             });
@@ -455,7 +455,7 @@ mod tests {
         let (peer, ours) = UnixStream::pair().unwrap();
         connections.accept(epoll.as_raw_fd(), ours);
         let id = connections.open[0].id;
-        let event = Notify::decode(&[0; 32], Order::Native).unwrap();
+        let event = Notify::decode(&[0; 32], ByteOrder::NATIVE).unwrap();
         let unread = |connections: &Connections| connections.open[0].output.borrow().capacity();
         for _ in 0..2 * MAX_UNREAD_BYTES / 32 {
             connections.send_event(id, &event);

@@ -48,7 +48,7 @@ use crate::host::kernel;
 use crate::host::real_libc;
 use crate::mechanism::settings::{FaultPlace, Settings};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
-use xqos_abi::Order;
+use xqos_abi::ByteOrder;
 use xqos_core::{Choice, ClientId};
 
 /// When clients compete with the server for the processors, the kernel schedules the server after this time rather than
@@ -198,6 +198,6 @@ impl Dix {
     }
 }
 
-pub fn order_of(client: Client) -> Order {
-    if client.is_swapped() { Order::Swapped } else { Order::Native }
+pub fn order_of(client: Client) -> ByteOrder {
+    ByteOrder::swapped_if(client.is_swapped())
 }

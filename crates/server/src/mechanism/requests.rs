@@ -12,7 +12,7 @@ use crate::mechanism::host::Host;
 use crate::mechanism::settings::{FaultPlace, MAX_UTILIZATION_LIMIT_PPM, SLICE_RANGE_US};
 use xqos_abi::trace::{Level, RECORD_BYTES};
 use xqos_abi::{
-    ADMISSION_ERROR, ClientEntry, ClientList, LongestRequests, NO_RESERVATION, Order, PolicyChange, Request,
+    ADMISSION_ERROR, ByteOrder, ClientEntry, ClientList, LongestRequests, NO_RESERVATION, PolicyChange, Request,
     RequestError, Setting, TraceStarted, event_mask,
 };
 use xqos_core::{ClientId, Holder, Parameters, PolicyKind, Time};
@@ -52,7 +52,7 @@ type Answer = Result<Option<Vec<u8>>, Refused>;
 #[derive(Clone, Copy, Debug)]
 pub struct Format {
     pub sequence: u16,
-    pub order: Order,
+    pub order: ByteOrder,
 }
 
 /// Carries out a client's request. Returns the reply if the request has one.

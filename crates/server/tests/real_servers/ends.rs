@@ -5,7 +5,7 @@ use crate::busy::{Busy, Worker, send_before_any_is_served};
 use crate::fixture::{Fixture, SOON, in_parallel, setup, try_entry, uses_libc_host, wait_for, xvfb};
 use crate::survival::connect_after_reset;
 use crate::wire::opcode;
-use xqos_abi::{ClientList, Order, Request, ServerInfo, Setting, Subject};
+use xqos_abi::{ByteOrder, ClientList, Request, ServerInfo, Setting, Subject};
 use xqos_core::ReservationKind;
 use xqos_lab::server::{Kind, Setup};
 
@@ -20,7 +20,7 @@ fn requests_before_the_end_of_a_stream_are_answered() {
     let _turn = in_parallel();
     let mut server = xvfb();
     let _busy = [Busy::start(&server), Busy::start(&server)];
-    for order in [Order::Native, Order::Swapped] {
+    for order in [ByteOrder::NATIVE, ByteOrder::SWAPPED] {
         let mut wire = server.wire(order);
         let canvas = wire.canvas(500, 500);
         let work = [canvas.fill(1).repeat(REQUESTS.into()), wire.message(opcode::GET_INPUT_FOCUS, 0).finish()].concat();
@@ -76,8 +76,8 @@ fn a_server_that_resets_forgets_all_clients_and_is_served_again() {
     let mut kept = Vec::new();
     for turn in 0..RESETS {
         let mut wire = connect_after_reset(&server);
-        let list = ClientList::decode(&wire.ask_xqos(Request::ListClients).unwrap(), Order::Native).unwrap();
-        let info = ServerInfo::decode(&wire.ask_xqos(Request::GetServerInfo).unwrap(), Order::Native).unwrap();
+        let list = ClientList::decode(&wire.ask_xqos(Request::ListClients).unwrap(), ByteOrder::NATIVE).unwrap();
+        let info = ServerInfo::decode(&wire.ask_xqos(Request::GetServerInfo).unwrap(), ByteOrder::NATIVE).unwrap();
         assert_eq!((list.clients.len(), info.reservations), (1, 0), "turn {turn}: {list:?}");
         assert!(info.armed && info.server_pid == server.pid(), "turn {turn}: {info:?}");
         kept.push((server.threads(), server.open_files()));

@@ -346,7 +346,10 @@ fn invalid_pacing_is_refused_and_only_the_owner_may_set_it() {
         control.set_pacing(limit_us, floor_us).unwrap_err();
     }
     assert_eq!(control.pacing().unwrap().limit_us, 0);
-    assert!(matches!(xqos_abi::Request::parse(&[130, 15, 1, 0], xqos_abi::Order::Native), Err(RequestError::Length)));
+    assert!(matches!(
+        xqos_abi::Request::parse(&[130, 15, 1, 0], xqos_abi::ByteOrder::NATIVE),
+        Err(RequestError::Length)
+    ));
     if !is_not_root() {
         let display = fixture.display().to_owned();
         let refused = as_nobody(move || {

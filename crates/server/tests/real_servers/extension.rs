@@ -12,13 +12,13 @@ use crate::fixture::{
 use crate::wire::{Authorization, COOKIE, Message, Wire, XError, authority_entry, code, local_socket, opcode};
 use std::time::Duration;
 use xqos_abi::{
-    AdmissionReport, ClientEntry, ClientList, Notify, NotifyKind, Order, PolicyChange, Request, ReservationReport,
+    AdmissionReport, ByteOrder, ClientEntry, ClientList, Notify, NotifyKind, PolicyChange, Request, ReservationReport,
     ServerInfo, Setting, SettingKind, Subject, Version, entry_flag, event_mask, reservation_flag,
 };
 use xqos_core::{PolicyKind, ReservationKind};
 use xqos_lab::server::Kind;
 
-const ORDERS: [Order; 2] = [Order::Native, Order::Swapped];
+const ORDERS: [ByteOrder; 2] = [ByteOrder::NATIVE, ByteOrder::SWAPPED];
 /// The length of each request in units of four bytes, by minor opcode.
 const LENGTHS: [usize; 21] = [3, 1, 12, 4, 6, 2, 1, 1, 1, 1, 1, 1, 1, 8, 10, 3, 2, 3, 1, 1, 2];
 const SET: u8 = 2;

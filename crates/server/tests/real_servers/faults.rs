@@ -7,7 +7,7 @@ use crate::recorder::Recorder;
 use crate::survival::connect_after_reset;
 use crate::wire::{Wire, code};
 use std::time::{Duration, Instant};
-use xqos_abi::{Order, Request, Setting, Subject};
+use xqos_abi::{ByteOrder, Request, Setting, Subject};
 use xqos_lab::load::{Load, Perf, Placement};
 use xqos_lab::server::{Kind, Module, Setup};
 
@@ -35,7 +35,7 @@ impl Faulty {
             return Some((false, "see the log".into()));
         }
         let reply = wire.ask_xqos(Request::GetServerInfo).ok()?;
-        let info = xqos_abi::ServerInfo::decode(&reply, Order::Native).unwrap();
+        let info = xqos_abi::ServerInfo::decode(&reply, ByteOrder::NATIVE).unwrap();
         Some((info.armed, info.reason))
     }
 
@@ -158,7 +158,7 @@ fn a_server_that_resets_after_a_fault_is_armed_again() {
         if uses_libc_host() {
             continue;
         }
-        let info = xqos_abi::ServerInfo::decode(&wire.ask_xqos(Request::GetServerInfo).unwrap(), Order::Native);
+        let info = xqos_abi::ServerInfo::decode(&wire.ask_xqos(Request::GetServerInfo).unwrap(), ByteOrder::NATIVE);
         assert!(!info.unwrap().armed);
     }
 }
@@ -173,7 +173,7 @@ fn a_recorder_continues_after_a_fault() {
         wanted.module = Some(Module { policy: Some(kind), ..module() });
         wanted.environment.push(("XQOS_TEST_FAULT".into(), "request:4".into()));
         let fixture = Fixture::start(&wanted);
-        let (mut native, mut swapped) = (fixture.native(), fixture.wire(Order::Swapped));
+        let (mut native, mut swapped) = (fixture.native(), fixture.wire(ByteOrder::SWAPPED));
         let recorder = Recorder::start(&fixture);
         let mut asked = fixture.native();
         wait_for("it steps aside", SOON, || {

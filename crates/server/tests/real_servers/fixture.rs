@@ -7,7 +7,7 @@
 use std::ops::{Deref, DerefMut};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
-use xqos_abi::{ClientEntry, Order, PolicyChange, ServerInfo, entry_flag};
+use xqos_abi::{ByteOrder, ClientEntry, PolicyChange, ServerInfo, entry_flag};
 use xqos_client::Control;
 use xqos_core::PolicyKind;
 use xqos_lab::process;
@@ -135,13 +135,13 @@ impl Fixture {
         Fixture { server: Some(setup.start().unwrap()), _turn: None }
     }
 
-    pub fn wire(&self, order: Order) -> Wire {
+    pub fn wire(&self, order: ByteOrder) -> Wire {
         Wire::connect(self.display(), order)
     }
 
     /// A raw connection in this machine's byte order.
     pub fn native(&self) -> Wire {
-        self.wire(Order::Native)
+        self.wire(ByteOrder::NATIVE)
     }
 
     pub fn info(&self) -> ServerInfo {

@@ -10,7 +10,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use xqos_abi::trace::{Event, Level};
-use xqos_abi::{Order, Request, SettingKind, Subject};
+use xqos_abi::{ByteOrder, Request, SettingKind, Subject};
 use xqos_lab::server::Kind;
 
 const DURATION: Duration = Duration::from_millis(2400);
@@ -47,7 +47,7 @@ enum Flood {
 }
 
 impl Flood {
-    fn chunk(self, random: &mut Random, xqos_major: u8, order: Order, ids: &[u32]) -> Vec<u8> {
+    fn chunk(self, random: &mut Random, xqos_major: u8, order: ByteOrder, ids: &[u32]) -> Vec<u8> {
         match self {
             Flood::Bytes => {
                 let length = 1 + random.below(3000);
@@ -66,7 +66,7 @@ impl Flood {
 }
 
 /// A request with a mostly valid header and some meaningful words.
-fn request(random: &mut Random, major: u8, order: Order, ids: &[u32]) -> Vec<u8> {
+fn request(random: &mut Random, major: u8, order: ByteOrder, ids: &[u32]) -> Vec<u8> {
     const LENGTHS: [usize; 30] =
         [3, 1, 5, 2, 2, 5, 1, 8, 3, 3, 2, 3, 1, 1, 3, 3, 1, 1, 2, 1, 10, 3, 1, 10, 3, 3, 5, 2, 3, 1];
     let minor = random.below(LENGTHS.len() + 2);
@@ -90,7 +90,7 @@ fn request(random: &mut Random, major: u8, order: Order, ids: &[u32]) -> Vec<u8>
 fn flood(fixture: &Fixture, kind: Flood, seed: u64, ids: &[u32], stop: &AtomicBool, sent: &AtomicUsize) {
     let mut random = Random(seed);
     while !stop.load(Ordering::Relaxed) {
-        let order = if random.below(2) == 0 { Order::Native } else { Order::Swapped };
+        let order = if random.below(2) == 0 { ByteOrder::NATIVE } else { ByteOrder::SWAPPED };
         let mut wire = Wire::connect(fixture.display(), order);
         let major = wire.xqos().major;
         let mut stream = wire.into_stream();

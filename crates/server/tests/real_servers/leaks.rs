@@ -9,7 +9,7 @@ use crate::tracing;
 use crate::wire::Wire;
 use std::time::Duration;
 use xqos_abi::trace::Level;
-use xqos_abi::{Order, Request, Setting, Subject, event_mask};
+use xqos_abi::{ByteOrder, Request, Setting, Subject, event_mask};
 use xqos_lab::process;
 use xqos_lab::server::{Kind, Setup};
 
@@ -33,7 +33,7 @@ fn resources(fixture: &Fixture) -> Resources {
 /// Opens connections of every kind: some only connect and disconnect, others leave something behind.
 fn come_and_go(fixture: &Fixture, count: usize) {
     for turn in 0..count {
-        let order = if turn % 5 == 1 { Order::Swapped } else { Order::Native };
+        let order = if turn % 5 == 1 { ByteOrder::SWAPPED } else { ByteOrder::NATIVE };
         let mut wire = fixture.wire(order);
         match turn % 10 {
             0 => wire.tell_xqos(reserve(true)).unwrap(),

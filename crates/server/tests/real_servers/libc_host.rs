@@ -13,7 +13,7 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 use xqos_abi::ring::{Next, Reader};
 use xqos_abi::trace::{Entry, Event, Level};
-use xqos_abi::{Order, PolicyChange, entry_flag};
+use xqos_abi::{ByteOrder, PolicyChange, entry_flag};
 use xqos_client::{Control, Error};
 use xqos_core::{ClientId, Fact, PolicyKind, Time};
 use xqos_lab::server::{Kind, Setup};
@@ -68,7 +68,7 @@ fn a_request_of_sixteen_megabytes_arrives_whole() {
     const SIDE: u16 = 1990;
     const Z_PIXMAP: u8 = 2;
     let _turn = in_parallel();
-    for order in [Order::Native, Order::Swapped] {
+    for order in [ByteOrder::NATIVE, ByteOrder::SWAPPED] {
         let mut server = start_with_libc(Kind::Xvfb);
         let _busy = Busy::start(&server);
         let mut wire = server.wire(order);
@@ -240,7 +240,7 @@ fn a_client_of_the_other_byte_order_is_served_through_libc_under_every_policy() 
     let _busy = Busy::start(&server);
     for kind in PolicyKind::ALL.into_iter().filter(|&kind| kind != PolicyKind::Classic) {
         control.set_policy(PolicyChange { policy: Some(kind), ..PolicyChange::default() }).unwrap();
-        let mut wire = server.wire(Order::Swapped);
+        let mut wire = server.wire(ByteOrder::SWAPPED);
         let canvas = wire.canvas(100, 100);
         for _ in 0..20 {
             wire.tell(&canvas.fill(3)).unwrap();
@@ -253,7 +253,7 @@ fn a_client_of_the_other_byte_order_is_served_through_libc_under_every_policy() 
         assert!((500..=2000).contains(&requests), "{kind:?}: {requests} of 1001, estimated by their lengths");
     }
     // xqos has read this client's id in the client's byte order. A hold works only if that id is correct.
-    let held = Busy::start_on(server.wire(Order::Swapped));
+    let held = Busy::start_on(server.wire(ByteOrder::SWAPPED));
     control.reserve(held.base, 1000, 10_000_000, true).unwrap();
     wait_for("it is held back", SOON, || is_held_back(&control, held.base));
     server.assert_armed();
@@ -267,7 +267,7 @@ fn remote_clients_are_served_and_have_no_name() {
     let mut server = Fixture::start(&wanted);
     let control = server.control().unwrap();
     let _busy = Busy::start(&server);
-    for order in [Order::Native, Order::Swapped] {
+    for order in [ByteOrder::NATIVE, ByteOrder::SWAPPED] {
         let mut remote = Wire::connect_by_tcp(server.display(), order);
         let canvas = remote.canvas(100, 100);
         remote.send_many(&canvas.fill(1).repeat(2000), 2000);

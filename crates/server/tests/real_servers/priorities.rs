@@ -4,7 +4,7 @@
 use crate::busy::{Busy, Worker, send_before_any_is_served};
 use crate::fixture::{Fixture, entry, in_parallel, policies, xvfb_with};
 use crate::wire::Wire;
-use xqos_abi::{Order, PolicyChange};
+use xqos_abi::{ByteOrder, PolicyChange};
 use xqos_core::PolicyKind;
 use xqos_lab::server::{Kind, Setup};
 
@@ -14,7 +14,7 @@ const VALUES: [i32; 8] = [1, -1, 0, 77, i32::MAX, i32::MIN, i32::MAX - 1, 0];
 fn clients_read_what_clients_set_under_every_policy() {
     let _turn = in_parallel();
     for policy in policies() {
-        for order in [Order::Native, Order::Swapped] {
+        for order in [ByteOrder::NATIVE, ByteOrder::SWAPPED] {
             let mut fixture = xvfb_with(policy);
             let control = fixture.control().unwrap();
             let (mut one, mut other) = (fixture.wire(order), fixture.native());
@@ -43,7 +43,7 @@ fn a_client_reads_what_it_set_within_its_own_slice() {
     for policy in policies() {
         let fixture = xvfb_with(policy);
         let busy = Busy::start(&fixture);
-        for order in [Order::Native, Order::Swapped] {
+        for order in [ByteOrder::NATIVE, ByteOrder::SWAPPED] {
             let mut wire = fixture.wire(order);
             // Begin with a high priority, so that the busy client is not served in between.
             for value in [5, i32::MAX, 1, 70] {

@@ -5,7 +5,7 @@ use crate::fixture::{Fixture, SOON, entry, policies, served, wait_for};
 use crate::survival::policy;
 use crate::wire::{Wire, opcode};
 use std::time::{Duration, Instant};
-use xqos_abi::Order;
+use xqos_abi::ByteOrder;
 use xqos_core::PolicyKind;
 
 /// Under each policy, a recorder sees each request once, whether it started before or after the policy was set.
@@ -13,7 +13,7 @@ use xqos_core::PolicyKind;
 fn a_recorder_sees_every_request_under_every_policy() {
     let (mut fixture, control) = served();
     for kind in policies() {
-        for order in [Order::Native, Order::Swapped] {
+        for order in [ByteOrder::NATIVE, ByteOrder::SWAPPED] {
             control.set_policy(policy(PolicyKind::Fair)).unwrap();
             let mut client = fixture.wire(order);
             let recorder = Recorder::start(&fixture);

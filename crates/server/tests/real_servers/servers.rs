@@ -15,7 +15,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
-use xqos_abi::{Order, PolicyChange, Request};
+use xqos_abi::{ByteOrder, PolicyChange, Request};
 use xqos_core::PolicyKind;
 use xqos_lab::process::Owned;
 use xqos_lab::server::{Kind, Module};
@@ -52,7 +52,7 @@ fn every_kind_of_server_holds_back_releases_and_survives_a_fault() {
         wanted.environment.push(("XQOS_TEST_FAULT".into(), "request:200".into()));
         let fixture = Fixture::start(&wanted);
         let control = fixture.control().unwrap();
-        let (busy, mut swapped) = (Busy::start(&fixture), fixture.wire(Order::Swapped));
+        let (busy, mut swapped) = (Busy::start(&fixture), fixture.wire(ByteOrder::SWAPPED));
         control.reserve(busy.base, 1000, 10_000_000, true).unwrap();
         let is_held = || is_held_back(&control, busy.base);
         wait_for("it is held back", SOON, is_held);
@@ -162,7 +162,7 @@ fn a_wrapper_script_starts_a_server_with_xqos_in_it() {
     let mut process = Owned::start(&mut command, Duration::from_secs(5)).unwrap();
     let mut display = String::new();
     BufReader::new(process.pipes().stdout.take().unwrap()).read_line(&mut display).unwrap();
-    let mut wire = Wire::connect(&format!(":{}", display.trim()), Order::Native);
+    let mut wire = Wire::connect(&format!(":{}", display.trim()), ByteOrder::NATIVE);
     assert!(wire.ask_xqos(Request::GetServerInfo).is_ok());
 }
 
@@ -275,13 +275,13 @@ fn a_rejected_client_leaves_nothing_behind() {
     let fixture = Fixture::start(&wanted);
     let wrong = Authorization { name: b"MIT-MAGIC-COOKIE-1".to_vec(), data: vec![8; 16] };
     let right = Authorization { data: vec![7; 16], ..wrong.clone() };
-    let mut wire = Wire::try_connect(local_socket(fixture.display()), Order::Native, &right).unwrap();
-    for order in [Order::Native, Order::Swapped] {
+    let mut wire = Wire::try_connect(local_socket(fixture.display()), ByteOrder::NATIVE, &right).unwrap();
+    for order in [ByteOrder::NATIVE, ByteOrder::SWAPPED] {
         for _ in 0..20 {
             assert!(Wire::try_connect(local_socket(fixture.display()), order, &wrong).is_err());
         }
     }
     let reply = wire.ask_xqos(xqos_abi::Request::ListClients).unwrap();
-    let list = xqos_abi::ClientList::decode(&reply, Order::Native).unwrap();
+    let list = xqos_abi::ClientList::decode(&reply, ByteOrder::NATIVE).unwrap();
     assert_eq!(list.clients.len(), 1, "{list:?}");
 }

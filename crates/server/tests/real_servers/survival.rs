@@ -11,7 +11,7 @@ use crate::fixture::{
 use crate::wire::{Authorization, Wire, code, local_socket, opcode};
 use std::io::Write;
 use std::time::{Duration, Instant};
-use xqos_abi::{Order, PolicyChange, Request, ReservationReport, Setting, Subject, entry_flag};
+use xqos_abi::{ByteOrder, PolicyChange, Request, ReservationReport, Setting, Subject, entry_flag};
 use xqos_client::Control;
 use xqos_core::PolicyKind;
 use xqos_lab::server::{Kind, Setup};
@@ -45,7 +45,7 @@ fn a_reset_server_is_armed_again() {
         wire.tell_xqos(reserve(3000, 10_000, true)).unwrap();
         wire.set_sync_priority(0, 7).unwrap();
         let reply = wire.ask_xqos(Request::ListClients).unwrap();
-        let list = xqos_abi::ClientList::decode(&reply, Order::Native).unwrap();
+        let list = xqos_abi::ClientList::decode(&reply, ByteOrder::NATIVE).unwrap();
         assert_eq!((list.clients.len(), list.clients[0].sync_priority), (1, 7), "generation {generation}: {list:?}");
         drop(wire);
     }
@@ -58,7 +58,7 @@ fn a_reset_server_is_armed_again() {
     drop(wire);
     let mut wire = connect_after_reset(&fixture);
     let reply = wire.ask_xqos(Request::GetServerInfo).unwrap();
-    let info = xqos_abi::ServerInfo::decode(&reply, Order::Native).unwrap();
+    let info = xqos_abi::ServerInfo::decode(&reply, ByteOrder::NATIVE).unwrap();
     assert!(info.armed && info.reservations == 0 && info.admitted_utilization_ppm == 0, "{info:?}");
     assert!(fixture.is_running());
 }
@@ -70,7 +70,7 @@ pub fn connect_after_reset(fixture: &Fixture) -> Wire {
     wait_for("its clients are gone", PATIENCE, || !has_clients(fixture));
     let end = Instant::now() + PATIENCE;
     loop {
-        match Wire::try_connect(local_socket(fixture.display()), Order::Native, &Authorization::default()) {
+        match Wire::try_connect(local_socket(fixture.display()), ByteOrder::NATIVE, &Authorization::default()) {
             Ok(wire) => return wire,
             Err(reason) => assert!(Instant::now() < end, "no connection after a reset: {reason}"),
         }
@@ -106,7 +106,7 @@ fn all_clients_are_served_after_a_server_grab_by_any_client() {
             other.send(&question);
             assert!(!other.is_answered(A_WHILE), "{kind:?} {reservation:?}: served under a grab");
             let reply = holder.ask_xqos(Request::ListClients).unwrap();
-            let list = xqos_abi::ClientList::decode(&reply, Order::Native).unwrap();
+            let list = xqos_abi::ClientList::decode(&reply, ByteOrder::NATIVE).unwrap();
             let holds = |base| list.clients.iter().any(|c| c.client == base && c.flags & entry_flag::GRABS_SERVER != 0);
             assert!(holds(holder.base) && !holds(other.base) && !holds(busy.base));
             holder.set_grab(false);
@@ -228,7 +228,7 @@ fn a_hold_that_expires_during_a_grab_ends_with_the_grab() {
 fn clients_that_vanish_during_a_request_leave_nothing_behind() {
     let (mut fixture, control) = served();
     let mut other = fixture.native();
-    for order in [Order::Native, Order::Swapped] {
+    for order in [ByteOrder::NATIVE, ByteOrder::SWAPPED] {
         for cut in [1, 3, 4, 6, 19] {
             let mut wire = fixture.wire(order);
             let request = wire.canvas(10, 10).fill(1);
@@ -356,7 +356,7 @@ fn a_client_of_the_other_byte_order_works_under_every_policy() {
     for kind in policies() {
         let mut fixture = xvfb_with(kind);
         let busy = Busy::start(&fixture);
-        let mut wire = fixture.wire(Order::Swapped);
+        let mut wire = fixture.wire(ByteOrder::SWAPPED);
         wire.set_patience(SOON);
         for _ in 0..10 {
             wire.sync();
@@ -368,7 +368,7 @@ fn a_client_of_the_other_byte_order_works_under_every_policy() {
             assert_eq!(wire.sync_priority(0), 3, "{kind:?}");
         }
         let reply = wire.ask_xqos(Request::ListClients).unwrap();
-        let list = xqos_abi::ClientList::decode(&reply, Order::Swapped).unwrap();
+        let list = xqos_abi::ClientList::decode(&reply, ByteOrder::SWAPPED).unwrap();
         let own = list.clients.iter().find(|entry| entry.client == wire.base).unwrap();
         assert!(own.flags & entry_flag::YOU != 0 && own.sync_priority == 3, "{own:?}");
         drop(busy);
@@ -402,6 +402,6 @@ fn policies_can_be_changed_under_load() {
         assert!(perf.is_running());
     }
     let reply = light.ask_xqos(Request::GetReservation { client: busy.base }).unwrap();
-    assert!(ReservationReport::decode(&reply, Order::Native).unwrap().active);
+    assert!(ReservationReport::decode(&reply, ByteOrder::NATIVE).unwrap().active);
     fixture.assert_armed();
 }

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use xqos_abi::ring::{Next, Reader};
 use xqos_abi::trace::{Entry, Event, Level};
-use xqos_abi::{Order, PolicyChange, Request, Setting, Subject};
+use xqos_abi::{ByteOrder, PolicyChange, Request, Setting, Subject};
 use xqos_core::{ClientId, Fact, PolicyKind, ReservationKind, Service};
 use xqos_lab::server::Kind;
 use xqos_sim::check::Check;
@@ -171,7 +171,7 @@ fn level_requests_records_each_request_once_in_both_byte_orders() {
     let _others = in_parallel();
     let fixture = xvfb();
     let control = fixture.control().unwrap();
-    for order in [Order::Native, Order::Swapped] {
+    for order in [ByteOrder::NATIVE, ByteOrder::SWAPPED] {
         let mut wire = fixture.wire(order);
         wire.sync();
         let mut reader = control.start_trace(Level::Requests, 0).unwrap();
@@ -276,11 +276,11 @@ fn another_local_user_may_read_and_a_remote_client_may_not() {
     });
     let start = Request::StartTrace { level: Level::Slices, capacity: 0 };
     let display = fixture.display().to_owned();
-    let mut remote = Wire::connect_by_tcp(&display, Order::Native);
+    let mut remote = Wire::connect_by_tcp(&display, ByteOrder::NATIVE);
     let error = remote.ask_xqos(start).unwrap_err();
     assert_eq!(error.code, 10, "BadAccess");
     as_nobody(|| {
-        let mut wire = Wire::connect(&display, Order::Native);
+        let mut wire = Wire::connect(&display, ByteOrder::NATIVE);
         assert_eq!(wire.ask_xqos(start).unwrap().len(), 32);
     });
 }

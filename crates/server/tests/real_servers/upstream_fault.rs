@@ -4,7 +4,7 @@
 use crate::fixture::{Fixture, in_parallel, wait_for};
 use crate::wire::{Message, Wire, code, opcode};
 use std::time::Duration;
-use xqos_abi::Order;
+use xqos_abi::ByteOrder;
 use xqos_lab::server::{Kind, Setup};
 
 /// XTEST GrabControl.
@@ -17,7 +17,7 @@ if the request was executed, this server has the patch 5 of docs/upstream.md. xq
 (shim/cut.c) writes the same length as the patch. Note the release in that page, and skip this test from there on";
 
 /// A request of this many words in the form of BIG-REQUESTS, whose long length counts its own word.
-fn long_form(order: Order, opcode: u8, words: usize) -> Vec<u8> {
+fn long_form(order: ByteOrder, opcode: u8, words: usize) -> Vec<u8> {
     let mut request = Message::new(order, opcode, 0).u32(words as u32 + 1).raw(&vec![0; 4 * words - 4]).finish();
     request[2..4].fill(0);
     request
@@ -43,7 +43,7 @@ fn wait_for_grab(holder: &mut Wire, wire: &mut Wire) {
 #[test]
 fn a_big_request_that_is_read_again_is_a_word_short() {
     let _turn = in_parallel();
-    for order in [Order::Native, Order::Swapped] {
+    for order in [ByteOrder::NATIVE, ByteOrder::SWAPPED] {
         let server = Fixture::start(&Setup::stock(Kind::Xvfb));
         let (mut holder, mut wire) = (server.native(), server.wire(order));
         wait_for_grab(&mut holder, &mut wire);
@@ -64,7 +64,7 @@ fn the_word_that_is_missing_is_taken_from_the_next_request() {
     let (mut holder, mut wire) = (server.native(), server.native());
     wait_for_grab(&mut holder, &mut wire);
     // In this form, the first word is the opcode alone: the number of words that the server takes.
-    wire.send(&long_form(Order::Native, opcode::NO_OPERATION, WORDS - 2));
+    wire.send(&long_form(ByteOrder::NATIVE, opcode::NO_OPERATION, WORDS - 2));
     let mut executed = || wire.answer().map(|answer| answer.expect_err("an error").major);
     assert_eq!([executed(), executed()], [Some(opcode::GRAB_SERVER); 2], "{REPAIRED}");
     // Both requests together had the right length, so the connection is in step again.

@@ -15,7 +15,7 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
 use xqos_abi::control::EVENT;
-use xqos_abi::{EXTENSION_NAME, Order, Request};
+use xqos_abi::{ByteOrder, EXTENSION_NAME, Request};
 
 /// Longer than any reply takes, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -69,11 +69,11 @@ pub struct Extension {
 #[derive(Clone, Debug)]
 pub struct Message {
     bytes: Vec<u8>,
-    order: Order,
+    order: ByteOrder,
 }
 
 impl Message {
-    pub fn new(order: Order, opcode: u8, data: u8) -> Message {
+    pub fn new(order: ByteOrder, opcode: u8, data: u8) -> Message {
         Message { bytes: vec![opcode, data, 0, 0], order }
     }
 
@@ -111,7 +111,7 @@ impl Message {
     }
 
     fn ordered<const N: usize>(&self, mut field: [u8; N]) -> [u8; N] {
-        if self.order == Order::Swapped {
+        if self.order == ByteOrder::SWAPPED {
             field.reverse();
         }
         field
@@ -122,7 +122,7 @@ impl Message {
 #[derive(Debug)]
 pub struct Wire {
     stream: UnixStream,
-    pub order: Order,
+    pub order: ByteOrder,
     /// The number of requests sent.
     sequence: u16,
     /// The first resource id of this client.
@@ -138,20 +138,20 @@ pub struct Wire {
 
 impl Wire {
     /// Connects to the local socket without authorization.
-    pub fn connect(display: &str, order: Order) -> Wire {
+    pub fn connect(display: &str, order: ByteOrder) -> Wire {
         Wire::try_connect(local_socket(display), order, &Authorization::default()).unwrap()
     }
 
     /// Connects by TCP on this machine, so that the server treats the client as a remote one.
-    pub fn connect_by_tcp(display: &str, order: Order) -> Wire {
+    pub fn connect_by_tcp(display: &str, order: ByteOrder) -> Wire {
         Wire::try_connect(tcp_socket(display), order, &Authorization::default()).unwrap()
     }
 
     /// Sets up a connection over this socket. If the server refuses, returns its reason.
-    pub fn try_connect(stream: UnixStream, order: Order, authorization: &Authorization) -> Result<Wire, String> {
+    pub fn try_connect(stream: UnixStream, order: ByteOrder, authorization: &Authorization) -> Result<Wire, String> {
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream.set_write_timeout(Some(PATIENCE)).unwrap();
-        let is_big = (order == Order::Native) == cfg!(target_endian = "big");
+        let is_big = (order == ByteOrder::NATIVE) == cfg!(target_endian = "big");
         let (name, data) = (&authorization.name, &authorization.data);
         let setup = Message { bytes: vec![if is_big { b'B' } else { b'l' }, 0], order };
         let setup = setup.u16(11).u16(0).u16(name.len() as u16).u16(data.len() as u16).u16(0);
@@ -381,7 +381,7 @@ impl Wire {
 
     fn ordered<const N: usize>(&self, bytes: &[u8], at: usize) -> [u8; N] {
         let mut field: [u8; N] = bytes[at..at + N].try_into().unwrap();
-        if self.order == Order::Swapped {
+        if self.order == ByteOrder::SWAPPED {
             field.reverse();
         }
         field
@@ -505,7 +505,7 @@ fn named(request: Request, own: u32) -> Request {
 
 /// Sends a request over a control socket. Returns `None` if the server closed the connection.
 pub fn ask_control(stream: &mut UnixStream, request: Request) -> Option<Result<Vec<u8>, XError>> {
-    stream.write_all(&request.encode_as(0, Order::Native)).ok()?;
+    stream.write_all(&request.encode_as(0, ByteOrder::NATIVE)).ok()?;
     let mut answer = vec![EVENT; 32];
     while answer[0] == EVENT {
         stream.read_exact(&mut answer).ok()?;

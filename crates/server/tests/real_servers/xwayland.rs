@@ -16,7 +16,7 @@ use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
-use xqos_abi::Order;
+use xqos_abi::ByteOrder;
 use xqos_client::Control;
 use xqos_lab::process::Owned;
 use xqos_lab::server::{Compositor, Kind};
@@ -190,7 +190,7 @@ fn an_xwayland_in_its_own_window_is_served() {
     let mut display = String::new();
     BufReader::new(process.pipes().stdout.take().unwrap()).read_line(&mut display).unwrap();
     let display = format!(":{}", display.trim());
-    Wire::connect(&display, Order::Native).sync();
+    Wire::connect(&display, ByteOrder::NATIVE).sync();
     let info = Control::connect(Some(&display)).unwrap().expect("it is served").server_info().unwrap();
     assert!(info.armed && info.server_pid == process.pid(), "{}", info.reason);
 }
@@ -231,11 +231,11 @@ fn an_xwayland_with_a_passed_socket_is_served_and_ends_with_its_last_client() {
     command.env("XDG_RUNTIME_DIR", desk.folder()).env("WAYLAND_DISPLAY", "wayland");
     command.stdin(OwnedFd::from(listener)).stdout(Stdio::null()).stderr(Stdio::null());
     let mut process = Owned::start(&mut command, Duration::from_secs(5)).unwrap();
-    let mut wire = Wire::connect(&socket.display, Order::Native);
+    let mut wire = Wire::connect(&socket.display, ByteOrder::NATIVE);
     let control = Control::connect(Some(&socket.display)).unwrap().expect("it is served");
     let info = control.server_info().unwrap();
     assert!(info.armed && info.server_pid == process.pid(), "{}", info.reason);
-    let busy = Busy::start_on(Wire::connect(&socket.display, Order::Native));
+    let busy = Busy::start_on(Wire::connect(&socket.display, ByteOrder::NATIVE));
     wait_for("a busy client is served", SOON, || entry(&control, busy.base).requests > 300);
     drop((busy, control));
     wire.sync();

@@ -6,7 +6,7 @@ use super::{clients, keep_busy, reserve, server};
 use crate::mechanism::identity::Identity;
 use crate::mechanism::requests::Refused;
 use xqos_abi::trace::Level;
-use xqos_abi::{ClientList, Label, Order, PolicyChange, Request, Setting, Subject};
+use xqos_abi::{ByteOrder, ClientList, Label, PolicyChange, Request, Setting, Subject};
 use xqos_core::{ClientId, Fact, PolicyKind, ReservationKind, Time};
 
 #[test]
@@ -227,7 +227,7 @@ fn present_and_departed_clients_add_up_to_the_busy_time() {
     }
     let list = |server: &mut Server, request| {
         let reply = server.ask(stays, request).unwrap().unwrap();
-        ClientList::decode(&reply, Order::Native).unwrap().clients
+        ClientList::decode(&reply, ByteOrder::NATIVE).unwrap().clients
     };
     let departed = list(&mut server, Request::ListDeparted);
     assert_eq!(departed.iter().map(|entry| entry.client).sum::<u32>(), 100);

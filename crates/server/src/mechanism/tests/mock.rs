@@ -21,7 +21,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::OwnedFd;
-use xqos_abi::{Notify, Order, Request};
+use xqos_abi::{ByteOrder, Notify, Request};
 use xqos_core::{Choice, ClientId, Contest, Rank, Supply, Time};
 
 /// The number of resource ids per client.

@@ -4,12 +4,14 @@
 use super::mock::{MS, Server, base};
 use super::{clients, keep_busy, reserve, server};
 use crate::mechanism::requests::Refused;
-use xqos_abi::{ClientEntry, ClientList, Grouping, Label, Order, Request, Setting, SettingKind, Subject, entry_flag};
+use xqos_abi::{
+    ByteOrder, ClientEntry, ClientList, Grouping, Label, Request, Setting, SettingKind, Subject, entry_flag,
+};
 use xqos_core::{ClientId, PolicyKind, ReservationKind, Time};
 
 fn entry(server: &mut Server, id: ClientId) -> ClientEntry {
     let reply = server.ask(id, Request::ListClients).unwrap().unwrap();
-    let clients = ClientList::decode(&reply, Order::Native).unwrap().clients;
+    let clients = ClientList::decode(&reply, ByteOrder::NATIVE).unwrap().clients;
     clients.into_iter().find(|entry| entry.client == base(id)).unwrap()
 }
 

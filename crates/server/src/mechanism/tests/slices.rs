@@ -3,7 +3,7 @@
 
 use super::mock::{Effect, MS, at_us};
 use super::{clients, keep_busy, reserve, server};
-use xqos_abi::{ClientList, LongestRequests, Order, Request, Setting, Subject};
+use xqos_abi::{ByteOrder, ClientList, LongestRequests, Request, Setting, Subject};
 use xqos_core::{ClientId, PolicyKind, Time};
 
 #[test]
@@ -146,11 +146,11 @@ fn the_longest_request_is_the_one_with_the_most_processor_time() {
     server.send_at(later, other, 5 * MS, Effect::Nothing);
     server.run_until(later.after(50 * MS));
     let reply = server.ask(one, Request::ListClients).unwrap().unwrap();
-    let clients = ClientList::decode(&reply, Order::Native).unwrap().clients;
+    let clients = ClientList::decode(&reply, ByteOrder::NATIVE).unwrap().clients;
     let longest = clients.iter().map(|entry| entry.longest_request_ns / 1_000_000).collect::<Vec<_>>();
     assert!(longest[0] < 5 && longest[1] == 5, "{longest:?}");
     let reply = server.ask(one, Request::ListLongestRequests).unwrap().unwrap();
-    let first = &LongestRequests::decode(&reply, Order::Native).unwrap().requests[0];
+    let first = &LongestRequests::decode(&reply, ByteOrder::NATIVE).unwrap().requests[0];
     assert_eq!(first.client, clients[1].client, "the second client did more work");
 }
 
@@ -164,7 +164,7 @@ fn the_longest_part_may_be_of_a_request_that_is_not_the_longest() {
         server.send_at(now, client, ns, effect);
         server.run_until(now.after(100 * MS));
         let reply = server.ask(client, Request::ListClients).unwrap().unwrap();
-        let entries = ClientList::decode(&reply, Order::Native).unwrap().clients;
+        let entries = ClientList::decode(&reply, ByteOrder::NATIVE).unwrap().clients;
         (entries[0].longest_request_ns / MS, entries[0].longest_part_us)
     };
     for client in all {

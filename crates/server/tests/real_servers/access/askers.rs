@@ -12,7 +12,8 @@ use std::path::Path;
 use std::time::Duration;
 use xqos_abi::control::paths;
 use xqos_abi::{
-    ClientEntry, ClientList, EXTENSION_NAME, Label, Order, Paced, Request, ServerInfo, Setting, SettingKind, Subject,
+    ByteOrder, ClientEntry, ClientList, EXTENSION_NAME, Label, Paced, Request, ServerInfo, Setting, SettingKind,
+    Subject,
 };
 use xqos_lab::folder::Folder;
 use xqos_lab::program;
@@ -101,7 +102,7 @@ impl TestServer {
         wanted.arguments.push(cookie.into());
         let server = Fixture::start(&wanted);
         let root = connect_as(identity_of("root"), &socket_path(server.display())).unwrap();
-        let mut root = Wire::try_connect(root, Order::Native, &trusted).unwrap();
+        let mut root = Wire::try_connect(root, ByteOrder::NATIVE, &trusted).unwrap();
         let major = root.extension(EXTENSION_NAME).map(|extension| extension.major);
         let untrusted = root.untrusted_cookie()?;
         Some(TestServer { server, _folder: folder, trusted, untrusted, user, major })
@@ -124,7 +125,7 @@ impl TestServer {
             "remote" => tcp_socket(self.server.display()),
             _ => connect_as(identity_of(kind), &socket_path(self.server.display())).unwrap(),
         };
-        Wire::try_connect(stream, Order::Native, authorization).unwrap()
+        Wire::try_connect(stream, ByteOrder::NATIVE, authorization).unwrap()
     }
 
     fn control(&self, identity: Identity) -> UnixStream {
@@ -209,12 +210,12 @@ impl Asker {
     }
 
     pub fn server_info(&mut self) -> ServerInfo {
-        ServerInfo::decode(&self.reply(Request::GetServerInfo), Order::Native).unwrap()
+        ServerInfo::decode(&self.reply(Request::GetServerInfo), ByteOrder::NATIVE).unwrap()
     }
 
     /// All settings of a client as text.
     pub fn settings_of(&mut self, base: u32) -> String {
-        let list = ClientList::decode(&self.reply(Request::ListClients), Order::Native).unwrap();
+        let list = ClientList::decode(&self.reply(Request::ListClients), ByteOrder::NATIVE).unwrap();
         let entry: &ClientEntry = list.clients.iter().find(|entry| entry.client == base).expect("a client");
         let of_group = (entry.group_name, entry.group_weight, entry.group_cap_ppm, entry.group_budget_us);
         format!("{:?}", (entry.weight, entry.fixed_priority, entry.budget_us, entry.period_us, of_group))

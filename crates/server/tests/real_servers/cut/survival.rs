@@ -11,7 +11,7 @@ use crate::flood::Random;
 use crate::recorder::Recorder;
 use crate::survival::connect_after_reset;
 use crate::wire::{Wire, opcode};
-use xqos_abi::{CutReport, Order, PolicyChange, Request, ServerInfo};
+use xqos_abi::{ByteOrder, CutReport, PolicyChange, Request, ServerInfo};
 use xqos_client::Control;
 use xqos_core::PolicyKind;
 use xqos_lab::server::{Kind, Setup};
@@ -89,7 +89,7 @@ fn a_rest_is_finished_before_another_client_kills_its_client() {
 
 /// Asks over a client's own connection, because a control connection would keep the server from resetting.
 fn report_to(wire: &mut Wire) -> CutReport {
-    CutReport::decode(&wire.ask_xqos(Request::GetCut).unwrap(), Order::Native).unwrap()
+    CutReport::decode(&wire.ask_xqos(Request::GetCut).unwrap(), ByteOrder::NATIVE).unwrap()
 }
 
 /// Connects three clients, whose requests are cut.
@@ -110,7 +110,7 @@ fn requests_are_cut_in_each_generation_of_the_server() {
     for generation in 0..10 {
         let mut asker = connect_after_reset(&fixture);
         let owners = begin_three(&fixture, &mut asker);
-        let info = ServerInfo::decode(&asker.ask_xqos(Request::GetServerInfo).unwrap(), Order::Native).unwrap();
+        let info = ServerInfo::decode(&asker.ask_xqos(Request::GetServerInfo).unwrap(), ByteOrder::NATIVE).unwrap();
         assert!(info.armed && info.clients == 4, "generation {generation}: {info:?}");
         if generation % 2 == 0 {
             fixture.while_stopped(|| drop((owners, asker)));
@@ -239,7 +239,7 @@ fn requests_of_a_recorded_client_are_not_cut_and_recorded_once() {
 fn requests_of_a_client_of_the_other_byte_order_are_whole_and_finish_rests() {
     let Some((_turn, mut fixture)) = start(|_| {}) else { return };
     let control = fixture.control().unwrap();
-    let (mut owner, mut other) = (fixture.native(), fixture.wire(Order::Swapped));
+    let (mut owner, mut other) = (fixture.native(), fixture.wire(ByteOrder::SWAPPED));
     let (sheet, elsewhere) = (Sheet::new(&mut owner), Sheet::new(&mut other));
     begin(&control, &mut owner, &sheet);
     let before = report(&control).finished;
@@ -366,7 +366,7 @@ fn a_rest_is_finished_before_the_size_of_the_screen_changes() {
     };
     let Some((_turn, mut fixture)) = start(change) else { return };
     let control = fixture.control().unwrap();
-    let mut host = Wire::connect(fixture.host().expect("a server that shows it").display(), Order::Native);
+    let mut host = Wire::connect(fixture.host().expect("a server that shows it").display(), ByteOrder::NATIVE);
     let tree = host.ask(&message(QUERY_TREE, 0).u32(host.root).finish()).unwrap();
     assert_eq!(host.u16_in(&tree, 16), 1, "Xephyr has one window");
     let window = host.u32_in(&tree, 32);

@@ -4,7 +4,7 @@
 use crate::fixture::Fixture;
 use crate::wire::{Message, Wire, opcode};
 use std::ptr::null;
-use xqos_abi::Order;
+use xqos_abi::ByteOrder;
 
 pub const CLIENTS: usize = 3;
 pub const SEGMENT_BYTES: usize = 64 * 1024;
@@ -218,7 +218,7 @@ fn colours(pixels: &[u8]) -> Vec<u8> {
 }
 
 pub fn message(major: u8, minor: u8) -> Message {
-    Message::new(Order::Native, major, minor)
+    Message::new(ByteOrder::NATIVE, major, minor)
 }
 
 pub fn half(bytes: &[u8], at: usize) -> u16 {

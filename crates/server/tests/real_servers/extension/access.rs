@@ -94,7 +94,7 @@ fn an_untrusted_client_does_not_see_the_extension() {
     let connect = |order, authorization: &Authorization| {
         Wire::try_connect(local_socket(fixture.display()), order, authorization).unwrap()
     };
-    let mut trusted = connect(Order::Native, &Authorization::cookie(&[9; 16]));
+    let mut trusted = connect(ByteOrder::NATIVE, &Authorization::cookie(&[9; 16]));
     let Some(cookie) = trusted.untrusted_cookie() else {
         return xqos_skip::left_out("this server has no SECURITY");
     };

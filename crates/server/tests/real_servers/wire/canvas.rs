@@ -10,7 +10,7 @@ pub struct Canvas {
     pub context: u32,
     width: u16,
     height: u16,
-    order: Order,
+    order: ByteOrder,
 }
 
 impl Canvas {

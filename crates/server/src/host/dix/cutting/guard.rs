@@ -6,7 +6,7 @@ use super::server::{CutServer, Used};
 use crate::host::dix::symbols::Symbols;
 use std::collections::HashMap;
 use std::ffi::CString;
-use xqos_abi::Order;
+use xqos_abi::ByteOrder;
 
 const TABLE: &str = include_str!("requests.txt");
 
@@ -120,7 +120,7 @@ impl Guard {
     }
 
     /// What a request touches; `None` if nothing that matters.
-    pub fn footprint(&self, server: &CutServer, request: u32, bytes: &[u8], order: Order) -> Option<Footprint> {
+    pub fn footprint(&self, server: &CutServer, request: u32, bytes: &[u8], order: ByteOrder) -> Option<Footprint> {
         let mut footprint = Footprint::default();
         match self.rule(request as u8, (request >> 16) as u16) {
             Rule::Free => return None,
@@ -152,9 +152,8 @@ struct Drawable {
 }
 
 /// The number at this place of a request; `None` if the request is too short, and will be refused.
-pub fn word_at(request: &[u8], at: usize, order: Order) -> Option<u32> {
-    let word = u32::from_ne_bytes(request.get(at..at + 4)?.try_into().ok()?);
-    Some(if order == Order::Native { word } else { word.swap_bytes() })
+pub fn word_at(request: &[u8], at: usize, order: ByteOrder) -> Option<u32> {
+    order.u32(request, at)
 }
 
 impl Footprint {
@@ -167,7 +166,7 @@ impl Footprint {
         self.drawables.iter().map(|one| (&one.used, one.is_written))
     }
 
-    fn add(&mut self, server: &CutServer, one: Use, request: &[u8], order: Order) {
+    fn add(&mut self, server: &CutServer, one: Use, request: &[u8], order: ByteOrder) {
         let word = |at: usize| word_at(request, at, order).unwrap_or(0);
         match one {
             Use::Write(at) => self.add_drawable(word(at), server.drawable(word(at)), true, false),

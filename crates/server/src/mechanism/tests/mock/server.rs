@@ -101,7 +101,7 @@ impl Server {
 
     /// Carries out an XQOS request as if the client had just sent it.
     pub fn ask(&mut self, id: ClientId, request: Request) -> Result<Option<Vec<u8>>, Refused> {
-        let format = Format { sequence: 0, order: Order::Native };
+        let format = Format { sequence: 0, order: ByteOrder::NATIVE };
         requests::answer(self.engine(), id, &request.encode(0), format)
     }
 
