@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Generate Rust, C and documentation of the XQOS messages from proto/xqos.xml, their only definition.
+"""Generate Rust, C, names and documentation of the XQOS messages from proto/xqos.xml, their only definition.
 
-usage: generate.py            writes crates/abi/src/protocol.rs, libxqos/xqosproto.h and the end of proto/xqosproto.md
+usage: generate.py            writes crates/abi/src/protocol.rs, libxqos/xqosproto.h, crates/x11/data/xqos.txt and the end of
+                              proto/xqosproto.md
        generate.py --check    compares them; exit status 0: same, 1: different
 
 A comment on the line of a field, an item or a structure describes it, and is copied. Fields follow each other without gaps.
@@ -260,6 +261,18 @@ def c(protocol):
     return "\n".join([*lines, "#endif", ""])
 
 
+# ---- the names ---------------------------------------------------------------------------------------------------
+
+def names(protocol):
+    """A line for each message: the letter of its kind, its number and its name, as in crates/x11/data/fields.txt."""
+    extension = protocol.root.get("extension-xname")
+    kinds = [("e", protocol.root.findall("event")), ("x", protocol.root.findall("error"))]
+    lines = [f"{letter}\t{one.get('number')}\t{extension}::{one.get('name')}" for letter, found in kinds for one in found]
+    for minor, request in enumerate(protocol.requests):
+        lines += [f"{letter}\t{minor}\t{extension}::{request.name}" for letter in ("qr" if request.reply else "q")]
+    return "\n".join([*lines, ""])
+
+
 # ---- the prose -------------------------------------------------------------------------------------------------
 
 def fields_of(message):
@@ -321,7 +334,7 @@ def main():
     protocol = Protocol()
     wrong = check_form()
     for path, text in [("crates/abi/src/protocol.rs", rust(protocol)), ("libxqos/xqosproto.h", c(protocol)),
-                       ("proto/xqosproto.md", prose(protocol))]:
+                       ("crates/x11/data/xqos.txt", names(protocol)), ("proto/xqosproto.md", prose(protocol))]:
         path = PROTO.parent / path
         if "--check" not in sys.argv:
             path.write_text(text, encoding="utf-8")

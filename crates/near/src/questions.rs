@@ -30,7 +30,7 @@ use std::collections::{HashMap, HashSet};
 use std::fmt::{self, Write};
 use xqos_wire::answerable::{Class, row};
 use xqos_wire::x11::greeting::Screen;
-use xqos_wire::x11::names::{request_name, request_number};
+use xqos_x11::names::{self, Kind};
 
 const TITLE: &str = "xqos near questions 2";
 const PROGRAMS: &str = "programs";
@@ -234,7 +234,7 @@ impl Line {
         let (head, arguments) = self.text.split_once(' ').unwrap_or((&self.text, ""));
         let data = head.split_once('/').map_or(Some(0), |(_, data)| data.parse().ok())?;
         let name = self.name();
-        let (extension, number) = request_number(&name)?;
+        let (table, number) = names::request(&name)?;
         let words: Vec<&str> = if arguments.is_empty() { Vec::new() } else { arguments.split(' ').collect() };
         let request = match (name.as_str(), &words[..]) {
             ("InternAtom" | "QueryExtension", [text]) => named_request(NATIVE, number, data, &unescaped(text)?),
@@ -257,9 +257,9 @@ impl Line {
             }
             ("InternAtom" | "QueryExtension" | "OpenFont" | "AllocNamedColor" | "LookupColor", _) => return None,
             ("AllocColor" | "GetProperty", _) => return None,
-            _ => with_bytes(if extension.is_empty() { [number, data] } else { [0, number] }, &words, screen)?,
+            _ => with_bytes(if table.extension.is_empty() { [number, data] } else { [0, number] }, &words, screen)?,
         };
-        (request.len() <= MAX_REQUEST_BYTES).then_some(Asked { extension, request })
+        (request.len() <= MAX_REQUEST_BYTES).then_some(Asked { extension: table.extension, request })
     }
 
     /// Whether this is the question of a request that the proxy may send.
@@ -287,7 +287,7 @@ fn with_bytes(head: [u8; 2], words: &[&str], screen: Option<Screen>) -> Option<V
 }
 
 fn name(entry: &Entry) -> Option<&'static str> {
-    request_name(&entry.extension, entry.request[usize::from(!entry.extension.is_empty())])
+    names::table(&entry.extension)?.name(Kind::Request, entry.request[usize::from(!entry.extension.is_empty())])
 }
 
 /// The text of a question; `None` if it names anything that only this server or this connection knows.

@@ -220,17 +220,13 @@ const WINDOW_BARRIERS: [&str; 19] = [
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::x11::library::{CORE, EXTENSIONS};
     use std::collections::BTreeSet;
+    use xqos_x11::names::{self, Kind, all};
 
     /// True if the request has a reply; `None` if there is no such request.
     fn has_reply(request: &str) -> Option<bool> {
-        let table = match request.split_once("::") {
-            Some((extension, _)) => EXTENSIONS.get(extension)?,
-            None => &*CORE,
-        };
-        let opcode = table.requests.iter().position(|name| *name == Some(request))?;
-        Some(table.with_reply[opcode])
+        let (table, opcode) = names::request(request)?;
+        Some(table.has_reply(opcode))
     }
 
     #[test]
@@ -245,13 +241,8 @@ mod tests {
 
     #[test]
     fn watched_rows_name_existing_events() {
-        let is_event = |name: &str| match name.split_once("::") {
-            Some((extension, _)) => {
-                let table = &EXTENSIONS[extension];
-                table.events.iter().chain(&table.generic).flatten().any(|event| *event == name)
-            }
-            None => CORE.events.iter().flatten().any(|event| *event == name),
-        };
+        let is_event =
+            |name: &str| all().any(|(kind, event)| matches!(kind, Kind::Event | Kind::GenericEvent) && event == name);
         for row in TABLE {
             assert_eq!(row.class == Class::Watched, !row.until.is_empty(), "{}", row.request);
             row.until.iter().for_each(|event| assert!(is_event(event), "{event}"));
@@ -260,8 +251,9 @@ mod tests {
 
     #[test]
     fn barriers_are_requests_without_replies() {
-        let all = CORE.requests.iter().chain(EXTENSIONS.values().flat_map(|table| &table.requests)).flatten();
-        let barriers: Vec<&&str> = all.filter(|name| barrier(name) != Barrier::None).collect();
+        let requests = all().filter(|(kind, _)| *kind == Kind::Request);
+        let barriers: Vec<&str> =
+            requests.map(|(_, name)| name).filter(|name| barrier(name) != Barrier::None).collect();
         assert_eq!(barriers.len(), 38, "a name is not spelt as the library spells it: {barriers:?}");
         barriers.iter().for_each(|name| assert_eq!(has_reply(name), Some(false), "{name}"));
     }
@@ -326,11 +318,8 @@ mod tests {
 
     #[test]
     fn version_requests_are_answered_and_forwarded() {
-        for (extension, table) in EXTENSIONS.iter() {
-            let version = format!("{extension}::QueryVersion");
-            if table.requests.iter().flatten().any(|name| *name == version) {
-                assert_eq!(row(&version).class, Class::ConstantSetsState, "{version}");
-            }
+        for (_, version) in all().filter(|(kind, name)| *kind == Kind::Request && name.ends_with("::QueryVersion")) {
+            assert_eq!(row(version).class, Class::ConstantSetsState, "{version}");
         }
         assert_eq!(row("GLX::QueryVersion").class, Class::ConstantSetsState);
         assert_eq!(row("BIG-REQUESTS::Enable").class, Class::ConstantSetsState);

@@ -7,7 +7,6 @@ mod decode;
 pub mod fields;
 pub mod framing;
 pub mod greeting;
-pub(crate) mod library;
 pub mod message_name;
 pub mod names;
 mod pending;

@@ -9,5 +9,6 @@
 mod byte_order;
 pub mod codes;
 pub mod length;
+pub mod names;
 
 pub use byte_order::ByteOrder;

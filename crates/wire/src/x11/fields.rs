@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! The fields of a message as text: `wid 0x400001`, `name "WM_NAME"`.
 //!
-//! Field positions come from a table that `data/fields.py` generates from the protocol description. The parsers of
+//! Field positions come from a table that `crates/x11/data/fields.py` generates from the protocol description. The parsers of
 //! x11rb allocate memory for any count that a message states, which is unsafe for a hostile capture, and support only
 //! the native byte order. Fields after a field of variable length can be missing.
 
@@ -50,7 +50,7 @@ enum Count {
 
 /// The fields of each message, by the letter of its kind and by its name.
 static TABLE: LazyLock<HashMap<(&'static str, &'static str), Vec<Field>>> =
-    LazyLock::new(|| super::library::DESCRIBED.lines().filter_map(line).collect());
+    LazyLock::new(|| xqos_x11::names::FIELDS.lines().filter_map(line).collect());
 
 fn line(line: &'static str) -> Option<((&'static str, &'static str), Vec<Field>)> {
     let mut words = line.split('\t');

@@ -3,9 +3,9 @@
 //!
 //! Only known names are accepted, because a misspelt name would silently match nothing.
 
-use super::library::described;
 use crate::observe::Kind;
 use std::str::FromStr;
+use xqos_x11::names::{self, all};
 
 /// The messages with one name: a request and its replies, an event, or an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,8 +26,9 @@ impl FromStr for MessageName {
     /// Upper and lower case are the same. An error may have the prefix `Bad`.
     fn from_str(text: &str) -> Result<MessageName, String> {
         let error = text.get(..3).filter(|prefix| prefix.eq_ignore_ascii_case("bad")).map_or(text, |_| &text[3..]);
-        let found = described().find_map(|(letter, name)| {
-            let is_error = letter == "x";
+        // The server's answer to a setup is the only message without a number.
+        let found = all().chain([(names::Kind::Reply, "SetupReply")]).find_map(|(kind, name)| {
+            let is_error = kind == names::Kind::Error;
             let wanted = if is_error { error } else { text };
             name.eq_ignore_ascii_case(wanted).then_some(MessageName { name, is_error })
         });

@@ -4,11 +4,11 @@
 //! Only the server's replies to QueryExtension contain the opcodes of extensions. They apply to all connections to that
 //! server. An unknown message is named by its numbers: `extension 131 request 7`.
 
-use super::library::{CORE, EXTENSIONS, Table};
 use std::collections::HashMap;
 use xqos_x11::codes::{
     BIG_REQUESTS, FIRST_EXTENSION, FIRST_EXTENSION_ERROR, FIRST_EXTENSION_EVENT, GENERIC_EVENT, SENT_BY_CLIENT, XKB,
 };
+use xqos_x11::names::{CORE, Kind, Table, table};
 
 /// Name of a reply whose request was not captured.
 pub const UNKNOWN_REQUEST: &str = "unknown request";
@@ -17,27 +17,11 @@ const MAX_UNNAMED: usize = 4096;
 /// Maximum length of an extension name. Only hostile captures have longer ones.
 const MAX_NAME_LETTERS: usize = 64;
 
-/// Number and name of the extension of a request that is given by its name; the core protocol has an empty name.
-pub fn request_number(name: &str) -> Option<(&'static str, u8)> {
-    let (extension, table) = match name.split_once("::") {
-        Some((extension, _)) => EXTENSIONS.get_key_value(extension).map(|(name, table)| (*name, table))?,
-        None => ("", &*CORE),
-    };
-    table.requests.iter().position(|known| *known == Some(name)).map(|number| (extension, number as u8))
-}
-
-/// Name of an extension's request, or of a core request if the extension's name is empty.
-pub fn request_name(extension: &str, number: u8) -> Option<&'static str> {
-    let table = if extension.is_empty() { &*CORE } else { EXTENSIONS.get(extension)? };
-    table.requests[usize::from(number)]
-}
-
 #[derive(Debug)]
 pub struct Names {
-    core: &'static Table,
     /// Indexed by major opcode - [`FIRST_EXTENSION`].
     extensions: [Option<Box<Extension>>; 128],
-    unnamed: HashMap<Unnamed, String>,
+    unnamed: HashMap<Numbers, String>,
 }
 
 #[derive(Debug)]
@@ -48,17 +32,21 @@ struct Extension {
     first_error: u8,
 }
 
+/// A message by its numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Unnamed {
+enum Numbers {
+    /// Major and minor opcode.
     Request(u8, u8),
-    Event(u8),
+    /// Code and second byte.
+    Event(u8, u8),
+    /// Major opcode of the extension, and the type.
     Generic(u8, u16),
     Error(u8),
 }
 
 impl Default for Names {
     fn default() -> Names {
-        Names { core: &CORE, extensions: [const { None }; 128], unnamed: HashMap::new() }
+        Names { extensions: [const { None }; 128], unnamed: HashMap::new() }
     }
 }
 
@@ -71,7 +59,7 @@ impl Names {
         if self.extensions[usize::from(slot)].as_deref().is_some_and(is_known) {
             return false;
         }
-        let table = EXTENSIONS.get(name.as_str());
+        let table = table(&name).filter(|table| !table.extension.is_empty());
         self.extensions[usize::from(slot)] = Some(Box::new(Extension { name, table, first_event, first_error }));
         self.unnamed.clear();
         true
@@ -99,10 +87,10 @@ impl Names {
         match self.extension(major) {
             Some(extension) => {
                 let table = extension.table?;
-                table.requests[usize::from(minor)]?;
-                Some(table.with_reply[usize::from(minor)])
+                table.name(Kind::Request, minor)?;
+                Some(table.has_reply(minor))
             }
-            None if major < FIRST_EXTENSION => Some(self.core.with_reply[usize::from(major)]),
+            None if major < FIRST_EXTENSION => Some(CORE.has_reply(major)),
             None => None,
         }
     }
@@ -110,7 +98,7 @@ impl Names {
     /// True if an extension with this major opcode is known and can have this request.
     pub fn is_extension_request(&self, major: u8, minor: u8) -> bool {
         let has_request =
-            |extension: &Extension| extension.table.is_none_or(|table| table.requests[usize::from(minor)].is_some());
+            |extension: &Extension| extension.table.is_none_or(|table| table.name(Kind::Request, minor).is_some());
         self.extension(major).is_some_and(has_request)
     }
 
@@ -140,49 +128,39 @@ impl Names {
     }
 
     pub fn request(&mut self, major: u8, minor: u8) -> &str {
-        self.name(self.known_request(major, minor), Unnamed::Request(major, minor))
+        self.name(Numbers::Request(major, minor))
     }
 
     /// Returns the name of an event. XKB events also need the second byte, generic events the second byte and the type.
     pub fn event(&mut self, code: u8, second_byte: u8, kind: u16) -> &str {
-        match code & !SENT_BY_CLIENT {
-            GENERIC_EVENT => {
-                self.name(self.known_generic_event(second_byte, kind), Unnamed::Generic(second_byte, kind))
-            }
-            code => self.name(self.known_event(code, second_byte), Unnamed::Event(code)),
-        }
+        self.name(match code & !SENT_BY_CLIENT {
+            GENERIC_EVENT => Numbers::Generic(second_byte, kind),
+            code => Numbers::Event(code, second_byte),
+        })
     }
 
     pub fn error(&mut self, code: u8) -> &str {
-        self.name(self.known_error(code), Unnamed::Error(code))
+        self.name(Numbers::Error(code))
     }
 
-    fn known_request(&self, major: u8, minor: u8) -> Option<&'static str> {
-        if major < FIRST_EXTENSION {
-            return self.core.requests[usize::from(major)];
+    fn known(&self, numbers: Numbers) -> Option<&'static str> {
+        let table = |major| self.extension(major)?.table;
+        match numbers {
+            Numbers::Request(major, _) if major < FIRST_EXTENSION => CORE.name(Kind::Request, major),
+            Numbers::Request(major, minor) => table(major)?.name(Kind::Request, minor),
+            Numbers::Generic(major, kind) => table(major)?.name(Kind::GenericEvent, kind),
+            Numbers::Event(code, _) if code < FIRST_EXTENSION_EVENT => CORE.name(Kind::Event, code),
+            Numbers::Event(code, second_byte) => {
+                let (extension, number) = self.by_first(code, |extension| extension.first_event)?;
+                let number = if extension.name == XKB { second_byte } else { number };
+                extension.table?.name(Kind::Event, number)
+            }
+            Numbers::Error(code) if code < FIRST_EXTENSION_ERROR => CORE.name(Kind::Error, code),
+            Numbers::Error(code) => {
+                let (extension, number) = self.by_first(code, |extension| extension.first_error)?;
+                extension.table?.name(Kind::Error, number)
+            }
         }
-        self.extension(major)?.table?.requests[usize::from(minor)]
-    }
-
-    fn known_event(&self, code: u8, second_byte: u8) -> Option<&'static str> {
-        if code < FIRST_EXTENSION_EVENT {
-            return self.core.events[usize::from(code)];
-        }
-        let (extension, number) = self.by_first(code, |extension| extension.first_event)?;
-        let number = if extension.name == XKB { second_byte } else { number };
-        extension.table?.events[usize::from(number)]
-    }
-
-    fn known_generic_event(&self, major: u8, kind: u16) -> Option<&'static str> {
-        *self.extension(major)?.table?.generic.get(usize::from(kind))?
-    }
-
-    fn known_error(&self, code: u8) -> Option<&'static str> {
-        if code < FIRST_EXTENSION_ERROR {
-            return self.core.errors[usize::from(code)];
-        }
-        let (extension, number) = self.by_first(code, |extension| extension.first_error)?;
-        extension.table?.errors[usize::from(number)]
     }
 
     fn extension(&self, major: u8) -> Option<&Extension> {
@@ -197,31 +175,30 @@ impl Names {
     }
 
     /// Returns the known name, or one made of numbers.
-    fn name(&mut self, known: Option<&'static str>, what: Unnamed) -> &str {
-        if let Some(known) = known {
+    fn name(&mut self, numbers: Numbers) -> &str {
+        if let Some(known) = self.known(numbers) {
             return known;
         }
-        if self.unnamed.len() >= MAX_UNNAMED && !self.unnamed.contains_key(&what) {
-            self.unnamed.clear();
+        if !self.unnamed.contains_key(&numbers) {
+            if self.unnamed.len() >= MAX_UNNAMED {
+                self.unnamed.clear();
+            }
+            self.unnamed.insert(numbers, self.by_numbers(numbers));
         }
-        let extensions = &self.extensions;
-        self.unnamed.entry(what).or_insert_with(|| by_numbers(what, extensions))
+        &self.unnamed[&numbers]
     }
-}
 
-fn by_numbers(what: Unnamed, extensions: &[Option<Box<Extension>>; 128]) -> String {
-    let name = |major: u8| Some(&extensions[usize::from(major.checked_sub(FIRST_EXTENSION)?)].as_ref()?.name);
-    match what {
-        Unnamed::Request(major, _) if major < FIRST_EXTENSION => format!("request {major}"),
-        Unnamed::Request(major, minor) => match name(major) {
-            Some(extension) => format!("{extension}::request {minor}"),
-            None => format!("extension {major} request {minor}"),
-        },
-        Unnamed::Generic(major, kind) => match name(major) {
-            Some(extension) => format!("{extension}::event {kind}"),
-            None => format!("extension {major} event {kind}"),
-        },
-        Unnamed::Event(code) => format!("event {code}"),
-        Unnamed::Error(code) => format!("error {code}"),
+    fn by_numbers(&self, numbers: Numbers) -> String {
+        let of_extension = |major, kind: &str| match self.extension_name(major) {
+            Some(extension) => format!("{extension}::{kind}"),
+            None => format!("extension {major} {kind}"),
+        };
+        match numbers {
+            Numbers::Request(major, _) if major < FIRST_EXTENSION => format!("request {major}"),
+            Numbers::Request(major, minor) => of_extension(major, &format!("request {minor}")),
+            Numbers::Generic(major, kind) => of_extension(major, &format!("event {kind}")),
+            Numbers::Event(code, _) => format!("event {code}"),
+            Numbers::Error(code) => format!("error {code}"),
+        }
     }
 }

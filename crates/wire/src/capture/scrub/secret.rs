@@ -100,23 +100,19 @@ fn is_unknown(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::x11::library::{CORE, EXTENSIONS};
-
-    fn has(name: &str, list: impl Fn(&crate::x11::library::Table) -> Vec<&Option<&'static str>>) -> bool {
-        let own = name.split_once("::").map(|(extension, _)| extension);
-        let table = own.map_or(Some(&*CORE), |extension| EXTENSIONS.get(extension));
-        table.is_some_and(|table| list(table).iter().any(|known| **known == Some(name)))
-    }
+    use xqos_x11::names::{Kind, all};
 
     #[test]
     fn every_rule_names_an_existing_message() {
         let lines = DESCRIBED.lines().filter(|line| !line.starts_with('#')).count();
         assert_eq!(RULES.len(), lines, "a line is damaged or stands twice");
         for (letter, name) in RULES.keys() {
-            let exists = match *letter {
-                "e" => has(name, |table| table.events.iter().chain(&table.generic).collect()),
-                _ => has(name, |table| table.requests.iter().collect()),
-            };
+            let is_event = *letter == "e";
+            let exists = all().any(|(kind, known)| match kind {
+                Kind::Event | Kind::GenericEvent => is_event && known == *name,
+                Kind::Request => !is_event && known == *name,
+                Kind::Reply | Kind::Error => false,
+            });
             assert!(exists, "there is no message {letter} {name}");
         }
     }

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Generates fields.txt, a table of the fields of each X message, from the protocol description (Debian: xcb-proto).
 
-    crates/wire/data/fields.py /usr/share/xcb > crates/wire/data/fields.txt
+    crates/x11/data/fields.py /usr/share/xcb > crates/x11/data/fields.txt
 
 Each line describes a message, separated by tabs: q (request), r (reply), e (event), g (generic event), x (error) or s
 (fields that all messages of a kind share), the number (a reply has that of its request), the name, and the fields as
