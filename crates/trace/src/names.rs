@@ -4,11 +4,8 @@
 //! Core opcodes and the minor opcodes of extensions are fixed; the server assigns the major opcodes of extensions. A
 //! GLX request without a known name is shown as "GLX minor 99".
 
-use x11rb_protocol::protocol::get_request_name;
-use x11rb_protocol::x11_utils::{ExtInfoProvider, ExtensionInformation};
-use xqos_abi::{EXTENSION_NAME, REQUESTS};
-
-const FIRST_EXTENSION: u8 = 128;
+use xqos_x11::codes::FIRST_EXTENSION;
+use xqos_x11::names::{CORE, Kind, table};
 
 /// The extensions of one server.
 #[derive(Debug, Default)]
@@ -33,40 +30,14 @@ impl Names {
     }
 
     pub fn name(&self, major: u8, minor: u16) -> String {
-        if self.get_from_major_opcode(major).is_some_and(|(extension, _)| extension == EXTENSION_NAME) {
-            let request = REQUESTS.get(usize::from(minor));
-            return request
-                .map_or_else(|| format!("{EXTENSION_NAME} minor {minor}"), |(name, _)| format!("XQOS {name}"));
-        }
-        // No extension has minor opcodes above 255, and no table contains u8::MAX.
-        let minor_byte = u8::try_from(minor).unwrap_or(u8::MAX);
-        let known = get_request_name(self, major, minor_byte);
         if major < FIRST_EXTENSION {
-            return if known.starts_with("xproto::") { format!("opcode {major}") } else { known.into_owned() };
+            return CORE.name(Kind::Request, major).map_or_else(|| format!("opcode {major}"), str::to_owned);
         }
-        let Some((extension, _)) = self.get_from_major_opcode(major) else {
+        let Some((name, _)) = self.extensions.iter().find(|(_, known)| *known == major) else {
             return format!("opcode {major} minor {minor}");
         };
-        match known.split_once("::") {
-            Some((_, request)) if !request.starts_with("opcode ") => format!("{extension} {request}"),
-            _ => format!("{extension} minor {minor}"),
-        }
-    }
-}
-
-impl ExtInfoProvider for Names {
-    fn get_from_major_opcode(&self, major_opcode: u8) -> Option<(&str, ExtensionInformation)> {
-        let (name, _) = self.extensions.iter().find(|(_, known)| *known == major_opcode)?;
-        Some((name, ExtensionInformation { major_opcode, first_event: 0, first_error: 0 }))
-    }
-
-    // Never needed, because only names of requests are looked up.
-    fn get_from_event_code(&self, _event_code: u8) -> Option<(&str, ExtensionInformation)> {
-        None
-    }
-
-    fn get_from_error_code(&self, _error_code: u8) -> Option<(&str, ExtensionInformation)> {
-        None
+        let known = table(name).and_then(|table| table.name(Kind::Request, minor));
+        known.map_or_else(|| format!("{name} minor {minor}"), |request| request.replacen("::", " ", 1))
     }
 }
 
