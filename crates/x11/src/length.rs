@@ -38,60 +38,44 @@ pub enum Length {
 pub const UNIT_BYTES: usize = 32;
 const SENT_GENERIC_EVENT: u8 = GENERIC_EVENT | SENT_BY_CLIENT;
 const SETUP_BYTES: usize = 12;
-const SETUP_REPLY_BYTES: u64 = 8;
-const REQUEST_BYTES: usize = 4;
 
 /// Length of the message that starts with these bytes.
 #[inline]
 pub fn length(phase: Phase, order: ByteOrder, bytes: &[u8]) -> Length {
-    let known = match phase {
-        Phase::Setup => setup(order, bytes),
-        Phase::SetupReply => order.u16(bytes, 6).map(|words| Length::Known(SETUP_REPLY_BYTES + 4 * u64::from(words))),
-        Phase::ShortRequests => return short_request(order, bytes),
-        Phase::Requests => return request(order, bytes),
-        Phase::Replies => return reply(order, bytes),
+    let words = |at, else_needs, length: fn(u64) -> u64| {
+        order.u16(bytes, at).map_or(Length::Needs(else_needs), |words| Length::Known(length(4 * u64::from(words))))
     };
-    known.unwrap_or(Length::Needs(if phase == Phase::Setup { SETUP_BYTES } else { SETUP_REPLY_BYTES as usize }))
-}
-
-/// Number of bytes after the first [`UNIT_BYTES`] of a message from a server; 0 for one that no server sends.
-pub fn more_from_server(order: ByteOrder, head: &[u8; UNIT_BYTES]) -> usize {
-    match reply(order, head) {
-        Length::Known(length) => usize::try_from(length).unwrap_or(usize::MAX) - UNIT_BYTES,
-        Length::Needs(_) | Length::Impossible => 0,
-    }
-}
-
-fn setup(order: ByteOrder, bytes: &[u8]) -> Option<Length> {
-    let padded = |at| Some(u64::from(order.u16(bytes, at)?).next_multiple_of(4));
-    let (name, data) = (padded(6)?, padded(8)?);
-    bytes.get(SETUP_BYTES - 1)?;
-    Some(Length::Known(SETUP_BYTES as u64 + name + data))
-}
-
-fn short_request(order: ByteOrder, bytes: &[u8]) -> Length {
-    match order.u16(bytes, 2) {
-        None => Length::Needs(REQUEST_BYTES),
-        Some(words) => Length::Known((4 * u64::from(words)).max(REQUEST_BYTES as u64)),
-    }
-}
-
-#[inline]
-fn request(order: ByteOrder, bytes: &[u8]) -> Length {
-    match order.u16(bytes, 2) {
-        None => Length::Needs(REQUEST_BYTES),
-        Some(0) => match order.u32(bytes, 4) {
+    match phase {
+        Phase::Setup => setup(order, bytes).map_or(Length::Needs(SETUP_BYTES), Length::Known),
+        Phase::SetupReply => words(6, 8, |bytes| 8 + bytes),
+        Phase::ShortRequests => words(2, 4, |bytes| bytes.max(4)),
+        Phase::Requests if order.u16(bytes, 2) == Some(0) => match order.u32(bytes, 4) {
             None => Length::Needs(8),
             // The header itself has two words.
             Some(0 | 1) => Length::Impossible,
             Some(words) => Length::Known(4 * u64::from(words)),
         },
-        Some(words) => Length::Known(4 * u64::from(words)),
+        Phase::Requests => words(2, 4, |bytes| bytes),
+        Phase::Replies => from_server(order, bytes),
     }
 }
 
+/// Number of bytes after the first [`UNIT_BYTES`] of a message from a server; 0 for one that no server sends.
+pub fn more_from_server(order: ByteOrder, head: &[u8; UNIT_BYTES]) -> usize {
+    match from_server(order, head) {
+        Length::Known(length) => usize::try_from(length).unwrap_or(usize::MAX) - UNIT_BYTES,
+        Length::Needs(_) | Length::Impossible => 0,
+    }
+}
+
+fn setup(order: ByteOrder, bytes: &[u8]) -> Option<u64> {
+    let padded = |at| Some(u64::from(order.u16(bytes, at)?).next_multiple_of(4));
+    bytes.get(SETUP_BYTES - 1)?;
+    Some(SETUP_BYTES as u64 + padded(6)? + padded(8)?)
+}
+
 #[inline]
-fn reply(order: ByteOrder, bytes: &[u8]) -> Length {
+fn from_server(order: ByteOrder, bytes: &[u8]) -> Length {
     let &[first, second, ..] = bytes else { return Length::Needs(2) };
     match first {
         REPLY | GENERIC_EVENT | SENT_GENERIC_EVENT => match order.u32(bytes, 4) {
