@@ -3,8 +3,8 @@
 
 use crate::contents::Contents;
 use crate::frame::Segment;
-use crate::observe::{ConnectionId, Direction, Ending, MissingBytes, Observers, Opened, Packet};
-use crate::stream::{Piece, Stream};
+use crate::observe::{ConnectionId, Direction, Ending, MissingBytes, Observers, Opened, Packet, Piece};
+use crate::stream::Stream;
 use crate::x11::checkpoint::Checkpoint;
 use crate::x11::connection::{Connection, is_setup};
 use crate::x11::names::Names;

@@ -61,6 +61,19 @@ pub struct Packet {
     pub is_control: bool,
 }
 
+/// Bytes of a stream in order, followed by a gap if bytes are missing.
+#[derive(Clone, Copy, Debug)]
+pub struct Piece<'a> {
+    pub direction: Direction,
+    pub at_ns: u64,
+    pub offset: u64,
+    /// Bytes in the other direction that the sender had received.
+    pub acknowledged: u64,
+    pub bytes: &'a [u8],
+    /// Number of bytes after `bytes` that are missing from the capture.
+    pub missing: u64,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {

@@ -15,25 +15,12 @@
 //! Keep-alives and window probes count as empty, even if they carry a byte. They do not make an idle connection busy.
 
 use crate::frame::Segment;
-use crate::observe::{Direction, Packet};
+use crate::observe::{Direction, Packet, Piece};
 use crate::reassembly::{EarlyBytes, Reassembly};
 
 /// Captures from multi-queue network cards reorder packets, by at most this many positions.
 const PATIENCE_PACKETS: u32 = 16;
 const PATIENCE_NS: u64 = 50_000_000;
-
-/// Bytes of a stream in order, followed by a gap if bytes are missing.
-#[derive(Clone, Copy, Debug)]
-pub struct Piece<'a> {
-    pub direction: Direction,
-    pub at_ns: u64,
-    pub offset: u64,
-    /// Bytes in the other direction that the sender had received.
-    pub acknowledged: u64,
-    pub bytes: &'a [u8],
-    /// Number of bytes after `bytes` that are missing from the capture.
-    pub missing: u64,
-}
 
 #[derive(Debug)]
 pub struct Stream {

@@ -20,8 +20,7 @@ use super::framing::{Frame, Framer, Input, OutOfSync};
 use super::names::Names;
 use super::plausible;
 use super::search::{PacketStart, Search};
-use crate::observe::{Direction, Message, MissingBytes};
-use crate::stream::Piece;
+use crate::observe::{Direction, Message, MissingBytes, Piece};
 use xqos_x11::ByteOrder;
 use xqos_x11::length::Phase;
 
