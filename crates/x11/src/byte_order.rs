@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 //! The byte order of a connection, which the client chooses in its setup.
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum ByteOrder {
+    #[cfg_attr(target_endian = "little", default)]
     Little,
+    #[cfg_attr(target_endian = "big", default)]
     Big,
 }
 

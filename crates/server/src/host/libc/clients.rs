@@ -9,6 +9,8 @@ use crate::mechanism::engine::Engine;
 use crate::mechanism::host::Connection;
 use std::os::fd::RawFd;
 use xqos_core::{ClientId, Rank, Time};
+use xqos_x11::ByteOrder;
+use xqos_x11::length::{Length, Phase, length};
 
 /// The cost assumed for a new client, in picoseconds per byte. At this cost, a first read returns a few kilobytes.
 const FIRST_COST_PS: u64 = 100_000;
@@ -32,7 +34,7 @@ pub struct LibcClient {
     /// When the client closed its connection, if it did.
     pub hung_up_at: Time,
     pub is_queued: bool,
-    pub is_swapped: bool,
+    pub order: ByteOrder,
     /// The data of the client's last read began at the start of a request.
     pub begins_request: bool,
     /// The data read so far end with a complete request.
@@ -100,7 +102,7 @@ impl LibcClient {
 
     /// Reads the byte order from the client's first byte.
     pub fn begin_setup(&mut self, order: u8) {
-        self.is_swapped = (order == b'B') != cfg!(target_endian = "big");
+        self.order = ByteOrder::of_setup(order).unwrap_or(ByteOrder::NATIVE);
         if matches!(self.setup, Setup::Awaited) {
             self.setup = Setup::Answered(Vec::new());
         }
@@ -114,15 +116,11 @@ impl LibcClient {
         if answer.len() < SETUP_BYTES {
             return None;
         }
-        let word = |at: usize| u32::from_ne_bytes([answer[at], answer[at + 1], answer[at + 2], answer[at + 3]]);
-        let words = u16::from_ne_bytes([answer[6], answer[7]]);
-        let words = if self.is_swapped { words.swap_bytes() } else { words };
-        let (base, mask, is_success) = (word(12), word(16), answer[0] == 1);
-        let mut output = Output::after((8 + 4 * usize::from(words)).saturating_sub(SETUP_BYTES));
-        output.written(&bytes[taken..], self.is_swapped);
+        let Length::Known(length) = length(Phase::SetupReply, self.order, answer) else { return None };
+        let (base, mask, is_success) = (self.order.u32(answer, 12)?, self.order.u32(answer, 16)?, answer[0] == 1);
+        let mut output = Output::after((length as usize).saturating_sub(SETUP_BYTES), self.order);
+        output.written(&bytes[taken..]);
         self.setup = Setup::Done(output);
-        // In the other byte order, the low bits of the mask appear at its high end.
-        let (base, mask) = if mask & 1 == 0 { (base.swap_bytes(), mask.swap_bytes()) } else { (base, mask) };
         is_success.then(|| (base, mask.saturating_add(1)))
     }
 }
@@ -185,7 +183,7 @@ pub fn removed(engine: &mut Engine<Libc>, fd: RawFd) {
 pub fn written(engine: &mut Engine<Libc>, id: ClientId, bytes: &[u8]) {
     let Some(known) = engine.host.known_mut(id) else { return };
     if let Setup::Done(output) = &mut known.setup {
-        let seen = output.written(bytes, known.is_swapped);
+        let seen = output.written(bytes);
         if seen.exposed {
             engine.at(now()).input_or_expose(id, false);
         }

@@ -22,8 +22,7 @@ pub struct Framed {
 }
 
 /// Finds up to `max_requests` complete requests.
-pub fn frame(stream: &[u8], is_swapped: bool, max_requests: u32) -> Framed {
-    let order = ByteOrder::swapped_if(is_swapped);
+pub fn frame(stream: &[u8], order: ByteOrder, max_requests: u32) -> Framed {
     let mut found = Framed::default();
     while found.requests < max_requests {
         let rest = &stream[found.bytes..];
@@ -64,17 +63,17 @@ mod tests {
     #[test]
     fn requests_are_counted_and_the_last_is_named() {
         let stream = [request(127, 0, 1), request(130, 7, 3), request(70, 1, 5)].concat();
-        let found = frame(&stream, false, u32::MAX);
+        let found = frame(&stream, ByteOrder::NATIVE, u32::MAX);
         assert_eq!(found, Framed { bytes: 36, requests: 3, last_request: 70, next_bytes: 0 });
-        let found = frame(&stream, false, 2);
+        let found = frame(&stream, ByteOrder::NATIVE, 2);
         assert_eq!(found, Framed { bytes: 16, requests: 2, last_request: 130 + 7 * 65536, next_bytes: 0 });
     }
 
     #[test]
     fn an_incomplete_request_reports_its_full_length() {
         let stream = [request(127, 0, 1), request(72, 2, 1000)].concat();
-        assert_eq!(frame(&stream[..12], false, u32::MAX).next_bytes, 4000);
-        let found = frame(&stream[..6], false, u32::MAX);
+        assert_eq!(frame(&stream[..12], ByteOrder::NATIVE, u32::MAX).next_bytes, 4000);
+        let found = frame(&stream[..6], ByteOrder::NATIVE, u32::MAX);
         assert_eq!((found.bytes, found.next_bytes), (4, 0), "its header is not there");
     }
 
@@ -82,16 +81,16 @@ mod tests {
     fn a_big_request_has_its_length_in_the_second_word() {
         let mut stream = vec![72, 2, 0, 0];
         stream.extend_from_slice(&4_000_000_u32.to_ne_bytes());
-        assert_eq!(frame(&stream, false, u32::MAX).next_bytes, 16_000_000);
+        assert_eq!(frame(&stream, ByteOrder::NATIVE, u32::MAX).next_bytes, 16_000_000);
         stream[4..8].copy_from_slice(&4_000_000_u32.swap_bytes().to_ne_bytes());
-        assert_eq!(frame(&stream, true, u32::MAX).next_bytes, 16_000_000);
-        assert_eq!(frame(&stream[..6], false, u32::MAX), Framed::default());
+        assert_eq!(frame(&stream, ByteOrder::SWAPPED, u32::MAX).next_bytes, 16_000_000);
+        assert_eq!(frame(&stream[..6], ByteOrder::NATIVE, u32::MAX), Framed::default());
     }
 
     #[test]
     fn a_zero_length_does_not_stop_the_search() {
-        assert_eq!(frame(&[1; 7], false, u32::MAX).next_bytes, 4 * 257);
-        let found = frame(&[0; 64], false, u32::MAX);
+        assert_eq!(frame(&[1; 7], ByteOrder::NATIVE, u32::MAX).next_bytes, 4 * 257);
+        let found = frame(&[0; 64], ByteOrder::NATIVE, u32::MAX);
         assert_eq!((found.bytes, found.requests), (64 - 4, 15), "the last header is not whole");
     }
 
@@ -106,7 +105,7 @@ mod tests {
                 })
                 .collect();
             for end in 0..stream.len() {
-                let found = frame(&stream[..end], state & 1 == 0, 1000);
+                let found = frame(&stream[..end], ByteOrder::swapped_if(state & 1 == 0), 1000);
                 assert!(found.bytes <= end && (found.next_bytes == 0 || found.bytes + found.next_bytes > end));
             }
         }

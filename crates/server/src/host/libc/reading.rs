@@ -17,6 +17,7 @@ use crate::host::real_libc;
 use crate::mechanism::early_end::Verdict;
 use std::os::fd::RawFd;
 use xqos_core::{ClientId, Time};
+use xqos_x11::ByteOrder;
 
 /// The minimum time between two checks for arrivals.
 const ARRIVAL_CHECK_NS: u64 = 50_000;
@@ -50,22 +51,22 @@ impl Libc {
             if room >= wanted {
                 return Some(wanted);
             }
-            let is_swapped = known.is_swapped;
-            return Some(self.whole_requests(fd, room, wanted, is_swapped));
+            let order = known.order;
+            return Some(self.whole_requests(fd, room, wanted, order));
         }
         Some(if known.rest_bytes > 0 { known.rest_bytes.min(wanted) } else { wanted })
     }
 
     /// The length of the complete requests that fit into `room`; at least one request.
-    fn whole_requests(&mut self, fd: RawFd, room: usize, wanted: usize, is_swapped: bool) -> usize {
+    fn whole_requests(&mut self, fd: RawFd, room: usize, wanted: usize, order: ByteOrder) -> usize {
         let most = room.max(MIN_PEEK_BYTES).min(wanted).min(MAX_BUFFER_BYTES);
         if self.peeked.len() < most {
             self.peeked.resize(most, 0);
         }
         let seen = real_libc::peek(fd, &mut self.peeked[..most]);
         let stream = &self.peeked[..seen];
-        let in_room = frame(&stream[..room.min(seen)], is_swapped, u32::MAX);
-        let bytes = if in_room.bytes > 0 { in_room.bytes } else { one_request(stream, is_swapped) };
+        let in_room = frame(&stream[..room.min(seen)], order, u32::MAX);
+        let bytes = if in_room.bytes > 0 { in_room.bytes } else { one_request(stream, order) };
         if bytes == 0 { wanted } else { bytes.min(wanted) }
     }
 
@@ -82,7 +83,7 @@ impl Libc {
         if !known.is_set_up() {
             known.begin_setup(read[0]);
         } else if known.begins_request {
-            let found = frame(read, known.is_swapped, max_requests);
+            let found = frame(read, known.order, max_requests);
             let is_whole = found.requests < max_requests;
             let rest = read.len() - found.bytes;
             requests = found.requests;
@@ -165,7 +166,7 @@ impl Libc {
 }
 
 /// The length of the first request; 0 if its header is incomplete.
-fn one_request(stream: &[u8], is_swapped: bool) -> usize {
-    let first = frame(stream, is_swapped, 1);
+fn one_request(stream: &[u8], order: ByteOrder) -> usize {
+    let first = frame(stream, order, 1);
     first.bytes.max(first.next_bytes)
 }
