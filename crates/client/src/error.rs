@@ -5,6 +5,7 @@ use std::io;
 use x11rb::errors::{ConnectError, ConnectionError};
 use x11rb::protocol::ErrorKind;
 use xqos_abi::{ADMISSION_ERROR, VERSION};
+use xqos_x11::codes::{BAD_ACCESS, BAD_VALUE};
 
 /// An error of a request to a server. The text is for the user of the program. It already names the cause, so there is
 /// no source, which would be printed twice.
@@ -62,8 +63,8 @@ impl Error {
     /// The error that a server sent instead of a reply; `kind`: the error as x11rb names it.
     pub(crate) fn of_answer(code: u8, value: u32, first_error: u8, kind: ErrorKind) -> Error {
         match code {
-            2 => Error::Value(value),
-            10 => Error::Access,
+            BAD_VALUE => Error::Value(value),
+            BAD_ACCESS => Error::Access,
             code if code == first_error + ADMISSION_ERROR => Error::Admission { failing_client: value },
             _ => Error::Answer(kind),
         }

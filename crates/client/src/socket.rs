@@ -23,7 +23,7 @@ use x11rb_protocol::protocol::xproto::{QueryExtensionReply, QueryExtensionReques
 use x11rb_protocol::x11_utils::TryParse;
 use xqos_abi::control::{EVENT, FIRST_ERROR, paths};
 use xqos_abi::{ByteOrder, EXTENSION_NAME, Notify, Request};
-use xqos_x11::codes::{ERROR, REPLY};
+use xqos_x11::codes::{BAD_IMPLEMENTATION, ERROR, REPLY};
 use xqos_x11::length::{UNIT_BYTES, more_from_server};
 
 /// A server that does not answer within this time counts as hanging.
@@ -327,7 +327,7 @@ fn broken(error: io::Error) -> Error {
 fn refusal_of(record: &[u8]) -> Error {
     let (code, value) = (record[1], ByteOrder::NATIVE.u32(record, 4).unwrap_or(0));
     match code {
-        17 => Error::NeedsSingleRequests,
+        BAD_IMPLEMENTATION => Error::NeedsSingleRequests,
         code => Error::of_answer(code, value, FIRST_ERROR, ErrorKind::Unknown(code)),
     }
 }

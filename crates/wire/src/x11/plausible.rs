@@ -8,14 +8,13 @@ use super::search::{Plausibility, Search};
 use super::xproto;
 use crate::observe::Direction;
 use xqos_x11::ByteOrder;
-use xqos_x11::codes::{ERROR, FIRST_EXTENSION, GENERIC_EVENT, REPLY};
+use xqos_x11::codes::{BAD_IMPLEMENTATION, ERROR, FIRST_EXTENSION, GENERIC_EVENT, REPLY};
 use xqos_x11::length::{Length, Phase, length};
 
 /// Longest plausible message: 16 MiB is the usual limit of BIG-REQUESTS.
 const MAX_MESSAGE_BYTES: u64 = 16 << 20;
 /// Maximum plausible number of requests between two server messages, if the count of requests is uncertain.
 const MAX_BETWEEN: u64 = 4096;
-const LAST_CORE_ERROR: u8 = 17;
 
 /// Lengths of core requests in words, by major opcode. A negative number is a minimum; 0 means no such request.
 const WORDS: [i8; 128] = [
@@ -79,7 +78,7 @@ fn from_server(bytes: &[u8], order: ByteOrder, decoder: &Decoder) -> Plausibilit
     let Some(low) = order.u16(bytes, 2) else { return Plausibility::Short };
     let code = bytes[0] & 0x7f;
     let is_possible = match code {
-        ERROR => matches!(bytes[1], 1..=LAST_CORE_ERROR | FIRST_EXTENSION..) && is_possible_number(low, decoder),
+        ERROR => matches!(bytes[1], 1..=BAD_IMPLEMENTATION | FIRST_EXTENSION..) && is_possible_number(low, decoder),
         REPLY => is_possible_number(low, decoder),
         xproto::KEYMAP_NOTIFY_EVENT => true,
         GENERIC_EVENT => bytes[1] >= FIRST_EXTENSION && is_possible_number(low, decoder),
