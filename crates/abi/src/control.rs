@@ -6,11 +6,14 @@
 //! resource ids; 0 is not a client.
 
 use std::path::PathBuf;
+use xqos_x11::ByteOrder;
+use xqos_x11::codes::{ERROR, FIRST_EXTENSION_ERROR, FIRST_EXTENSION_EVENT, REPLY};
+use xqos_x11::length::UNIT_BYTES;
 
 /// The code of XqosNotify.
-pub const EVENT: u8 = 64;
+pub const EVENT: u8 = FIRST_EXTENSION_EVENT;
 /// The code of the extension's first error.
-pub const FIRST_ERROR: u8 = 128;
+pub const FIRST_ERROR: u8 = FIRST_EXTENSION_ERROR;
 pub const MAX_REQUEST_BYTES: usize = 256;
 
 /// Paths of the control socket of a display, in order of preference; `user`: the user that runs the server.
@@ -29,19 +32,20 @@ pub fn display_of_socket(path: &str) -> Option<u32> {
 }
 
 /// Encodes an error record: 0, the code, the sequence number and the value.
-pub fn error(code: u8, sequence: u16, value: u32) -> [u8; 32] {
-    let mut record = [0; 32];
-    record[1] = code;
-    record[2..4].copy_from_slice(&sequence.to_ne_bytes());
-    record[4..8].copy_from_slice(&value.to_ne_bytes());
-    record
+pub fn error(code: u8, sequence: u16, value: u32) -> [u8; UNIT_BYTES] {
+    record([ERROR, code], sequence, value)
 }
 
 /// The answer to a request without a reply.
-pub fn done(sequence: u16) -> [u8; 32] {
-    let mut record = [0; 32];
-    record[0] = 1;
-    record[2..4].copy_from_slice(&sequence.to_ne_bytes());
+pub fn done(sequence: u16) -> [u8; UNIT_BYTES] {
+    record([REPLY, 0], sequence, 0)
+}
+
+fn record(begin: [u8; 2], sequence: u16, word: u32) -> [u8; UNIT_BYTES] {
+    let mut record = [0; UNIT_BYTES];
+    record[..2].copy_from_slice(&begin);
+    ByteOrder::NATIVE.put_u16(&mut record, 2, sequence);
+    ByteOrder::NATIVE.put_u32(&mut record, 4, word);
     record
 }
 

@@ -24,12 +24,6 @@ impl Label {
         Label(bytes)
     }
 
-    /// Reads a name from untrusted bytes.
-    fn read(bytes: &[u8]) -> Label {
-        let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
-        Label::new(&String::from_utf8_lossy(&bytes[..end]))
-    }
-
     pub fn as_str(&self) -> &str {
         let end = self.0.iter().position(|&byte| byte == 0).unwrap_or(LABEL_BYTES);
         std::str::from_utf8(&self.0[..end]).unwrap_or_default()
@@ -46,7 +40,8 @@ impl Field<LABEL_BYTES> for Label {
     }
 
     fn get(read: &mut Reader<'_>) -> Result<Label, RequestError> {
-        Ok(Label::read(read.bytes(LABEL_BYTES)?))
+        let text: String = Field::<LABEL_BYTES>::get(read)?;
+        Ok(Label::new(&text))
     }
 }
 
@@ -65,14 +60,19 @@ impl std::fmt::Display for Label {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use xqos_x11::ByteOrder;
 
     #[test]
     fn whole_characters_are_kept_and_no_control_characters() {
         assert_eq!(Label::new("rule players").as_str(), "rule players");
         assert_eq!(Label::new(&"ü".repeat(40)).as_str(), "ü".repeat(15));
         assert_eq!(Label::new("a\nb\0c").as_str(), "abc");
-        assert_eq!(Label::read(b"x\0y").as_str(), "x");
-        assert_eq!(Label::read(&[0xff; 40]).as_str(), "\u{fffd}".repeat(10));
-        assert!(Label::read(&[]).is_empty());
+        let read = |mut bytes: Vec<u8>| {
+            bytes.resize(LABEL_BYTES, 0);
+            Label::get(&mut Reader::new(&bytes, ByteOrder::NATIVE, 0)).unwrap()
+        };
+        assert_eq!(read(b"x\0y".to_vec()).as_str(), "x");
+        assert_eq!(read(vec![0xff; 40]).as_str(), "\u{fffd}".repeat(10));
+        assert!(read(vec![]).is_empty());
     }
 }

@@ -6,6 +6,8 @@
 
 use crate::bytes::{Malformed, Reader, RequestError, Writer};
 use xqos_x11::ByteOrder;
+use xqos_x11::codes::REPLY;
+use xqos_x11::length::UNIT_BYTES;
 
 /// A value that takes `BYTES` bytes of a message.
 pub(crate) trait Field<const BYTES: usize>: Sized {
@@ -320,16 +322,15 @@ macro_rules! event {
 
 pub(crate) fn reply(data: u32, sequence: u16, order: ByteOrder) -> Writer {
     let mut out = Writer::new(order);
-    out.raw(&[1, data as u8]).number(sequence.to_ne_bytes()).number(0_u32.to_ne_bytes());
+    out.raw(&[REPLY, data as u8]).number(sequence.to_ne_bytes()).number(0_u32.to_ne_bytes());
     out
 }
 
 /// Fills in the length of a reply: the number of words after the first 32 bytes.
 pub(crate) fn finish(out: Writer, order: ByteOrder) -> Vec<u8> {
     let mut bytes = out.finish();
-    let mut length = Writer::new(order);
-    length.number(((bytes.len() - 32) as u32 / 4).to_ne_bytes());
-    bytes[4..8].copy_from_slice(&length.finish());
+    let words = (bytes.len() - UNIT_BYTES) as u32 / 4;
+    order.put_u32(&mut bytes, 4, words);
     bytes
 }
 
@@ -340,7 +341,7 @@ pub(crate) fn list<T: Field<BYTES>, const BYTES: usize>(
     read: &mut Reader<'_>,
 ) -> Result<Vec<T>, Malformed> {
     let (count, size) = (u32::get(read)?, u32::get(read)? as usize);
-    let mut entries = Reader::new(bytes, order, 32);
+    let mut entries = Reader::new(bytes, order, UNIT_BYTES);
     // Entries from a newer server may be longer; their additional bytes are skipped.
     (0..count).map(|_| Ok(T::get(&mut entries.part(size)?)?)).collect()
 }

@@ -14,7 +14,7 @@ pub fn connect(display: Option<&str>) -> Result<(RustConnection, usize)> {
     x11rb::connect(Some(&plain(&name))).map_err(|why| Error::Unreachable { display: name, why })
 }
 
-/// The maximum time to establish an X connection while no client holds a grab.
+/// A server that does not answer within this time counts as hanging, unless a client holds a grab.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Connects like [`connect`], but gives up if the server hangs or a client holds a grab.

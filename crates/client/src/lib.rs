@@ -32,6 +32,7 @@ use xqos_abi::{
     LongestRequests, Malformed, Notify, PacingReport, PolicyChange, ProcessorReport, Request, ReservationReport,
     ServerInfo, Subject, TraceStarted, Version, entry_flag, reservation, ring,
 };
+use xqos_x11::codes::SENT_BY_CLIENT;
 
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -234,7 +235,7 @@ impl Control {
         let Transport::Extension { first_event, .. } = self.transport else { return self.next_of_socket() };
         while let Some(event) = self.connection()?.poll_for_event()? {
             match event {
-                Event::Unknown(bytes) if bytes.first().is_some_and(|code| code & 0x7f == first_event) => {
+                Event::Unknown(bytes) if bytes.first().is_some_and(|code| code & !SENT_BY_CLIENT == first_event) => {
                     if let Ok(notify) = Notify::decode(&bytes, ByteOrder::NATIVE) {
                         return Ok(Some(notify));
                     }

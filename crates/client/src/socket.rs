@@ -5,6 +5,7 @@
 //! A deadline limits the time that a hanging server can cost. The other end may not be a real server, so its data never
 //! makes us allocate without limit.
 
+use crate::display::PATIENCE;
 use crate::{Error, Result};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::net::sockopt::{Timeout, set_socket_timeout, socket_peercred};
@@ -26,8 +27,6 @@ use xqos_abi::{ByteOrder, EXTENSION_NAME, Notify, Request};
 use xqos_x11::codes::{BAD_IMPLEMENTATION, ERROR, REPLY};
 use xqos_x11::length::{UNIT_BYTES, more_from_server};
 
-/// A server that does not answer within this time counts as hanging.
-const PATIENCE: Duration = Duration::from_secs(10);
 /// More bytes than the longest possible list of clients has.
 const MAX_REPLY_BYTES: usize = 4 << 20;
 /// More events than any program leaves unread.

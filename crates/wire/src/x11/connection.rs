@@ -75,14 +75,6 @@ fn take(
     }
 }
 
-/// Phase of a direction after a search. BIG-REQUESTS may have been enabled before.
-fn phase(direction: Direction) -> Phase {
-    match direction {
-        Direction::Requests => Phase::Requests,
-        Direction::Replies => Phase::Replies,
-    }
-}
-
 impl Connection {
     /// Remembers at most `max_pending` unanswered requests. `started_midstream`: both directions start with a search.
     pub fn new(started_midstream: bool, max_pending: usize) -> Connection {
@@ -283,7 +275,7 @@ impl Connection {
         let found = plausible::find(search, missing, direction, self.order, &self.decoder, names);
         let Some((order, offset)) = found else { return };
         self.order = Some(order);
-        let framer = Framer::new(phase(direction), order, offset);
+        let framer = Framer::new(plausible::phase(direction), order, offset);
         let Side::Searching(search) = std::mem::replace(&mut self.sides[place], Side::Framing(framer)) else { return };
         for (packet, bytes) in search.pieces(offset) {
             self.skipped_bytes = self.skipped_bytes.saturating_sub(bytes.len() as u64);

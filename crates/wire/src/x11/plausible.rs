@@ -8,7 +8,9 @@ use super::search::{Plausibility, Search};
 use super::xproto;
 use crate::observe::Direction;
 use xqos_x11::ByteOrder;
-use xqos_x11::codes::{BAD_IMPLEMENTATION, ERROR, FIRST_EXTENSION, GENERIC_EVENT, REPLY};
+use xqos_x11::codes::{
+    BAD_IMPLEMENTATION, ERROR, FIRST_EXTENSION, FIRST_EXTENSION_ERROR, GENERIC_EVENT, SENT_BY_CLIENT,
+};
 use xqos_x11::length::{Length, Phase, length};
 
 /// Longest plausible message: 16 MiB is the usual limit of BIG-REQUESTS.
@@ -45,46 +47,51 @@ pub fn find(
         (Direction::Replies, None) => [None, None],
     };
     orders.into_iter().flatten().find_map(|order| {
-        let check = |bytes: &[u8]| match direction {
-            Direction::Requests => request(bytes, order, names),
-            Direction::Replies => from_server(bytes, order, decoder),
+        let check = |bytes: &[u8]| match length(phase(direction), order, bytes) {
+            Length::Known(length) if length <= MAX_MESSAGE_BYTES => {
+                let is_possible = match direction {
+                    Direction::Requests => Some(is_request(bytes, length, names)),
+                    Direction::Replies => order.u16(bytes, 2).map(|low| is_from_server(bytes, low, decoder)),
+                };
+                match is_possible {
+                    Some(true) => Plausibility::Fits(length),
+                    Some(false) => Plausibility::No,
+                    None => Plausibility::Short,
+                }
+            }
+            Length::Needs(_) => Plausibility::Short,
+            Length::Known(_) | Length::Impossible => Plausibility::No,
         };
         Some((order, search.find(order, missing, check)?))
     })
 }
 
-fn request(bytes: &[u8], order: ByteOrder, names: &Names) -> Plausibility {
-    let length = match length(Phase::Requests, order, bytes) {
-        Length::Known(length) if length <= MAX_MESSAGE_BYTES => length,
-        Length::Needs(_) => return Plausibility::Short,
-        _ => return Plausibility::No,
-    };
+/// Phase of a direction that is searched. BIG-REQUESTS may have been enabled before.
+pub fn phase(direction: Direction) -> Phase {
+    match direction {
+        Direction::Requests => Phase::Requests,
+        Direction::Replies => Phase::Replies,
+    }
+}
+
+fn is_request(bytes: &[u8], length: u64, names: &Names) -> bool {
     let (major, minor) = (bytes[0], bytes[1]);
-    let is_possible = match major {
+    match major {
         ..FIRST_EXTENSION => is_core_length(major, length / 4),
         _ if names.knows_extensions() => names.is_extension_request(major, minor),
         // Servers assign opcodes from 128 on, to about thirty extensions.
         _ => major < FIRST_EXTENSION + 40,
-    };
-    if is_possible { Plausibility::Fits(length) } else { Plausibility::No }
+    }
 }
 
-fn from_server(bytes: &[u8], order: ByteOrder, decoder: &Decoder) -> Plausibility {
-    let length = match length(Phase::Replies, order, bytes) {
-        Length::Known(length) if length <= MAX_MESSAGE_BYTES => length,
-        Length::Needs(_) => return Plausibility::Short,
-        _ => return Plausibility::No,
+fn is_from_server(bytes: &[u8], low: u16, decoder: &Decoder) -> bool {
+    let is_allowed = match bytes[0] & !SENT_BY_CLIENT {
+        ERROR => matches!(bytes[1], 1..=BAD_IMPLEMENTATION | FIRST_EXTENSION_ERROR..),
+        xproto::KEYMAP_NOTIFY_EVENT => return true,
+        GENERIC_EVENT => bytes[1] >= FIRST_EXTENSION,
+        _ => true,
     };
-    let Some(low) = order.u16(bytes, 2) else { return Plausibility::Short };
-    let code = bytes[0] & 0x7f;
-    let is_possible = match code {
-        ERROR => matches!(bytes[1], 1..=BAD_IMPLEMENTATION | FIRST_EXTENSION..) && is_possible_number(low, decoder),
-        REPLY => is_possible_number(low, decoder),
-        xproto::KEYMAP_NOTIFY_EVENT => true,
-        GENERIC_EVENT => bytes[1] >= FIRST_EXTENSION && is_possible_number(low, decoder),
-        _ => is_possible_number(low, decoder),
-    };
-    if is_possible { Plausibility::Fits(length) } else { Plausibility::No }
+    is_allowed && is_possible_number(low, decoder)
 }
 
 fn is_possible_number(low: u16, decoder: &Decoder) -> bool {
