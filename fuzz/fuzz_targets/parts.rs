@@ -6,13 +6,13 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use xqos_module::parts::{Extensions, Kind, Parts};
+use xqos_module::parts::{Kind, Parts};
 
-const EXTENSIONS: Extensions = Extensions { shm: 130, render: 139 };
+const RENDER: u8 = 139;
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((&[major, minor, work, ..], request)) = bytes.split_first_chunk::<4>() else { return };
-    let Some(kind) = Kind::of(major, minor, EXTENSIONS) else { return };
+    let Some(kind) = Kind::of(major, minor, RENDER) else { return };
     let Some(parts) = Parts::of(kind, request) else { return };
     if !parts.has_headers(request) {
         return;
@@ -23,7 +23,7 @@ fuzz_target!(|bytes: &[u8]| {
     while from < parts.count {
         let (count, _) = parts.fitting(request, from, u64::from(work) << 6);
         let range = from..from + count;
-        let header = parts.header_for(&whole, &range, [figure(0), figure(from)], 4).expect("a header");
+        let header = parts.header_for(&whole, &range, [figure(0), figure(from)]).expect("a header");
         let mut part = header[..parts.header].to_vec();
         part.extend((range.start..range.end).flat_map(figure));
         assert!(count == 1 || Parts::of(kind, &part).is_some_and(|again| again.count == count));
