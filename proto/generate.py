@@ -184,7 +184,7 @@ def rust_reply(message):
 
 def rust(protocol):
     lines = ["// SPDX-License-Identifier: MIT", f"//! The messages of XQOS. {MADE}", "",
-             "use crate::bytes::{Malformed, Reader, RequestError, Writer};", "use crate::label::Label;",
+             "use crate::bytes::{Malformed, Reader, Writer};", "use crate::label::Label;",
              "use crate::trace::Level;", "use crate::values::{PolicyChange, Subject};", "use crate::wire::{Field, Word};",
              "use xqos_core::{Pacing, PolicyKind, Reservation};", "use xqos_x11::ByteOrder;", "", "bits! {"]
     for name in BITS:

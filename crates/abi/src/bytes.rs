@@ -3,25 +3,15 @@
 
 use xqos_x11::ByteOrder;
 
-/// An error in a request, as an X error.
+/// What is wrong with a message, as an X error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RequestError {
+pub enum Malformed {
     /// BadLength.
     Length,
     /// BadRequest: unknown minor opcode.
     Opcode,
     /// BadValue, with the value.
     Value(u32),
-}
-
-/// The data is shorter than the structure, or invalid.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Malformed;
-
-impl From<RequestError> for Malformed {
-    fn from(_: RequestError) -> Malformed {
-        Malformed
-    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -36,21 +26,21 @@ impl<'a> Reader<'a> {
         Reader { bytes, order, at }
     }
 
-    pub(crate) fn bytes(&mut self, count: usize) -> Result<&'a [u8], RequestError> {
-        let end = self.at.checked_add(count).ok_or(RequestError::Length)?;
-        let bytes = self.bytes.get(self.at..end).ok_or(RequestError::Length)?;
+    pub(crate) fn bytes(&mut self, count: usize) -> Result<&'a [u8], Malformed> {
+        let end = self.at.checked_add(count).ok_or(Malformed::Length)?;
+        let bytes = self.bytes.get(self.at..end).ok_or(Malformed::Length)?;
         self.at = end;
         Ok(bytes)
     }
 
     /// A reader for the next `count` bytes.
-    pub(crate) fn part(&mut self, count: usize) -> Result<Reader<'a>, RequestError> {
+    pub(crate) fn part(&mut self, count: usize) -> Result<Reader<'a>, Malformed> {
         Ok(Reader { bytes: self.bytes(count)?, order: self.order, at: 0 })
     }
 
     /// A number, as bytes in this machine's order.
-    pub(crate) fn number<const N: usize>(&mut self) -> Result<[u8; N], RequestError> {
-        let number = self.bytes(N)?.try_into().map_err(|_| RequestError::Length)?;
+    pub(crate) fn number<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
+        let number = self.bytes(N)?.try_into().map_err(|_| Malformed::Length)?;
         Ok(self.order.native(number))
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! A name in a request or reply: at most 31 bytes of text, padded with zeros to 32 so that C code finds the end.
 
-use crate::bytes::{Reader, RequestError, Writer};
+use crate::bytes::{Malformed, Reader, Writer};
 use crate::wire::Field;
 
 pub const LABEL_BYTES: usize = 32;
@@ -39,7 +39,7 @@ impl Field<LABEL_BYTES> for Label {
         out.raw(&self.0);
     }
 
-    fn get(read: &mut Reader<'_>) -> Result<Label, RequestError> {
+    fn get(read: &mut Reader<'_>) -> Result<Label, Malformed> {
         let text: String = Field::<LABEL_BYTES>::get(read)?;
         Ok(Label::new(&text))
     }

@@ -22,7 +22,7 @@ pub mod snapshot;
 pub mod trace;
 mod values;
 
-pub use bytes::{Malformed, RequestError};
+pub use bytes::Malformed;
 pub use label::Label;
 pub use protocol::*;
 pub use reply::{cut, flag_of};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! The messages of XQOS. Generated from proto/xqos.xml by proto/generate.py: edit that file instead.
 
-use crate::bytes::{Malformed, Reader, RequestError, Writer};
+use crate::bytes::{Malformed, Reader, Writer};
 use crate::label::Label;
 use crate::trace::Level;
 use crate::values::{PolicyChange, Subject};

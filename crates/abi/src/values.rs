@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Fields of requests that are more than a number: subjects, reservations, pacing, and changes of the policy.
 
-use crate::bytes::{Reader, RequestError, Writer};
+use crate::bytes::{Malformed, Reader, Writer};
 use crate::us;
 use crate::wire::{Field, Word};
 use xqos_core::{Pacing, PolicyKind, Reservation, ReservationKind};
@@ -44,13 +44,13 @@ impl Field<8> for Subject {
         self.client().put(out);
     }
 
-    fn get(read: &mut Reader<'_>) -> Result<Subject, RequestError> {
+    fn get(read: &mut Reader<'_>) -> Result<Subject, Malformed> {
         let (kind, client) = (u32::get(read)?, u32::get(read)?);
         match kind {
             0 => Ok(Subject::Client(client)),
             1 => Ok(Subject::Group(client)),
             2 => Ok(Subject::Server),
-            _ => Err(RequestError::Value(kind)),
+            _ => Err(Malformed::Value(kind)),
         }
     }
 }
@@ -71,7 +71,7 @@ impl Field<12> for Reservation {
         self.kind.put(out);
     }
 
-    fn get(read: &mut Reader<'_>) -> Result<Reservation, RequestError> {
+    fn get(read: &mut Reader<'_>) -> Result<Reservation, Malformed> {
         Ok(reservation(u32::get(read)?, u32::get(read)?, ReservationKind::get(read)?))
     }
 }
@@ -82,7 +82,7 @@ impl Field<8> for Pacing {
         us(self.floor_ns).put(out);
     }
 
-    fn get(read: &mut Reader<'_>) -> Result<Pacing, RequestError> {
+    fn get(read: &mut Reader<'_>) -> Result<Pacing, Malformed> {
         let [limit_ns, floor_ns] = [u32::get(read)?, u32::get(read)?].map(|us| u64::from(us) * 1000);
         Ok(Pacing { limit_ns, floor_ns })
     }
@@ -112,17 +112,17 @@ impl Field<28> for PolicyChange {
         words.iter().for_each(|word| word.unwrap_or(0).put(out));
     }
 
-    fn get(read: &mut Reader<'_>) -> Result<PolicyChange, RequestError> {
+    fn get(read: &mut Reader<'_>) -> Result<PolicyChange, Malformed> {
         let mask = u32::get(read)?;
         let mut words = [None; 6];
         for (bit, place) in (0..).zip(&mut words) {
             *place = Some(u32::get(read)?).filter(|_| mask & (1 << bit) != 0);
         }
         if mask >> words.len() != 0 {
-            return Err(RequestError::Value(mask));
+            return Err(Malformed::Value(mask));
         }
         let [policy, slice_us, timer_interval_us, maximum_slice_us, max_utilization_ppm, blocking_us] = words;
-        let policy = policy.map(|code| PolicyKind::from_word(code).ok_or(RequestError::Value(code))).transpose()?;
+        let policy = policy.map(|code| PolicyKind::from_word(code).ok_or(Malformed::Value(code))).transpose()?;
         Ok(PolicyChange { policy, slice_us, timer_interval_us, maximum_slice_us, max_utilization_ppm, blocking_us })
     }
 }

@@ -4,7 +4,7 @@
 //! A table gives each field's type and size in bytes; fields follow each other without gaps. Encoding and decoding use
 //! the same row, so they cannot disagree. Nothing panics on any input.
 
-use crate::bytes::{Malformed, Reader, RequestError, Writer};
+use crate::bytes::{Malformed, Reader, Writer};
 use xqos_x11::ByteOrder;
 use xqos_x11::codes::REPLY;
 use xqos_x11::length::UNIT_BYTES;
@@ -12,7 +12,7 @@ use xqos_x11::length::UNIT_BYTES;
 /// A value that takes `BYTES` bytes of a message.
 pub(crate) trait Field<const BYTES: usize>: Sized {
     fn put(&self, out: &mut Writer);
-    fn get(read: &mut Reader<'_>) -> Result<Self, RequestError>;
+    fn get(read: &mut Reader<'_>) -> Result<Self, Malformed>;
 }
 
 /// A value that takes one word of a message.
@@ -27,9 +27,9 @@ impl<T: Word> Field<4> for T {
         out.number(self.word().to_ne_bytes());
     }
 
-    fn get(read: &mut Reader<'_>) -> Result<T, RequestError> {
+    fn get(read: &mut Reader<'_>) -> Result<T, Malformed> {
         let word = u32::from_ne_bytes(read.number()?);
-        T::from_word(word).ok_or(RequestError::Value(word))
+        T::from_word(word).ok_or(Malformed::Value(word))
     }
 }
 
@@ -60,7 +60,7 @@ impl Field<8> for u64 {
         out.number(self.to_ne_bytes());
     }
 
-    fn get(read: &mut Reader<'_>) -> Result<u64, RequestError> {
+    fn get(read: &mut Reader<'_>) -> Result<u64, Malformed> {
         Ok(u64::from_ne_bytes(read.number()?))
     }
 }
@@ -70,7 +70,7 @@ impl Field<8> for i64 {
         (*self as u64).put(out);
     }
 
-    fn get(read: &mut Reader<'_>) -> Result<i64, RequestError> {
+    fn get(read: &mut Reader<'_>) -> Result<i64, Malformed> {
         Ok(u64::get(read)? as i64)
     }
 }
@@ -80,7 +80,7 @@ impl Field<32> for [u32; 8] {
         self.iter().for_each(|number| number.put(out));
     }
 
-    fn get(read: &mut Reader<'_>) -> Result<[u32; 8], RequestError> {
+    fn get(read: &mut Reader<'_>) -> Result<[u32; 8], Malformed> {
         let mut numbers = [0; 8];
         for number in &mut numbers {
             *number = u32::get(read)?;
@@ -96,7 +96,7 @@ impl<const BYTES: usize> Field<BYTES> for String {
         out.raw(cut_to(self, BYTES - 1).as_bytes()).pad_to(end);
     }
 
-    fn get(read: &mut Reader<'_>) -> Result<String, RequestError> {
+    fn get(read: &mut Reader<'_>) -> Result<String, Malformed> {
         let bytes = read.bytes(BYTES)?;
         let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(BYTES);
         Ok(String::from_utf8_lossy(&bytes[..end]).into_owned())
@@ -164,16 +164,16 @@ macro_rules! requests {
 
         impl Request {
             /// Parses a whole request including its header.
-            pub fn parse(bytes: &[u8], order: ByteOrder) -> Result<Request, RequestError> {
-                let &minor = bytes.get(1).ok_or(RequestError::Length)?;
-                if bytes.len() != *LENGTHS.get(usize::from(minor)).ok_or(RequestError::Opcode)? {
-                    return Err(RequestError::Length);
+            pub fn parse(bytes: &[u8], order: ByteOrder) -> Result<Request, Malformed> {
+                let &minor = bytes.get(1).ok_or(Malformed::Length)?;
+                if bytes.len() != *LENGTHS.get(usize::from(minor)).ok_or(Malformed::Opcode)? {
+                    return Err(Malformed::Length);
                 }
                 #[allow(unused_mut, unused_variables)]
                 let mut read = Reader::new(bytes, order, 4);
                 Ok(match minor {
                     $($minor => Request::$name $({ $($field: Field::<$bytes>::get(&mut read)?),* })?,)*
-                    _ => return Err(RequestError::Opcode),
+                    _ => return Err(Malformed::Opcode),
                 })
             }
 
@@ -222,7 +222,7 @@ macro_rules! settings {
                 out.pad_to(end);
             }
 
-            fn get(read: &mut Reader<'_>) -> Result<Setting, RequestError> {
+            fn get(read: &mut Reader<'_>) -> Result<Setting, Malformed> {
                 let kind = SettingKind::get(read)?;
                 let mut value = read.part(32)?;
                 Ok(match kind { $(SettingKind::$name => Setting::$name(Field::<$bytes>::get(&mut value)?)),* })
@@ -245,7 +245,7 @@ macro_rules! entries {
                 out.pad_to(end);
             }
 
-            fn get(read: &mut Reader<'_>) -> Result<$name, RequestError> {
+            fn get(read: &mut Reader<'_>) -> Result<$name, Malformed> {
                 let mut read = read.part($size)?;
                 Ok($name { $($field: Field::<$bytes>::get(&mut read)?),* })
             }
@@ -285,7 +285,7 @@ macro_rules! replies {
                 let mut read = Reader::new(bytes, order, 8);
                 $(let $list: Vec<$entry> = $crate::wire::list::<$entry, $size>(bytes, order, &mut read)?;)?
                 Ok($name {
-                    $($data: bytes.get(1).and_then(|&data| Word::from_word(data.into())).ok_or(Malformed)?,)?
+                    $($data: $crate::wire::second_byte(bytes)?,)?
                     $($field: Field::<$bytes>::get(&mut read)?,)*
                     $($list,)?
                 })
@@ -312,7 +312,7 @@ macro_rules! event {
             pub fn decode(bytes: &[u8], order: ByteOrder) -> Result<$name, Malformed> {
                 let mut read = Reader::new(bytes, order, 4);
                 Ok($name {
-                    $kind: bytes.get(1).and_then(|&kind| Word::from_word(kind.into())).ok_or(Malformed)?,
+                    $kind: $crate::wire::second_byte(bytes)?,
                     $($field: Field::<$bytes>::get(&mut read)?),*
                 })
             }
@@ -324,6 +324,11 @@ pub(crate) fn reply(data: u32, sequence: u16, order: ByteOrder) -> Writer {
     let mut out = Writer::new(order);
     out.raw(&[REPLY, data as u8]).number(sequence.to_ne_bytes()).number(0_u32.to_ne_bytes());
     out
+}
+
+pub(crate) fn second_byte<T: Word>(bytes: &[u8]) -> Result<T, Malformed> {
+    let &byte = bytes.get(1).ok_or(Malformed::Length)?;
+    T::from_word(byte.into()).ok_or(Malformed::Value(byte.into()))
 }
 
 /// Fills in the length of a reply: the number of words after the first 32 bytes.
@@ -343,5 +348,5 @@ pub(crate) fn list<T: Field<BYTES>, const BYTES: usize>(
     let (count, size) = (u32::get(read)?, u32::get(read)? as usize);
     let mut entries = Reader::new(bytes, order, UNIT_BYTES);
     // Entries from a newer server may be longer; their additional bytes are skipped.
-    (0..count).map(|_| Ok(T::get(&mut entries.part(size)?)?)).collect()
+    (0..count).map(|_| T::get(&mut entries.part(size)?)).collect()
 }

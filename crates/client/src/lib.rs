@@ -209,7 +209,7 @@ impl Control {
     /// the default.
     pub fn start_trace(&self, level: Level, capacity: u32) -> Result<ring::Reader> {
         let Answer { reply, mut descriptors } = self.answer(Request::StartTrace { level, capacity })?;
-        let started = TraceStarted::decode(&reply, ByteOrder::NATIVE).map_err(|Malformed| Error::ShortReply)?;
+        let started = TraceStarted::decode(&reply, ByteOrder::NATIVE).map_err(|_| Error::ShortReply)?;
         if started.record_bytes != RECORD_BYTES as u32 {
             return Err(Error::TraceVersion);
         }
@@ -284,7 +284,7 @@ impl Control {
         request: Request,
         decode: impl FnOnce(&[u8], ByteOrder) -> std::result::Result<T, Malformed>,
     ) -> Result<T> {
-        decode(&self.answer(request)?.reply, ByteOrder::NATIVE).map_err(|Malformed| Error::ShortReply)
+        decode(&self.answer(request)?.reply, ByteOrder::NATIVE).map_err(|_| Error::ShortReply)
     }
 
     fn answer(&self, request: Request) -> Result<Answer> {

@@ -105,7 +105,7 @@ fn traces_and_long_requests_survive_both_byte_orders() {
         let back = LongestRequests::decode(&bytes, order).unwrap();
         assert_eq!((bytes.len(), back.requests[1].name.len()), (32 + 2 * LONG_REQUEST_BYTES, 31));
         assert_eq!((back.requests[1].ns, back.requests[1].request), (13_000_000, 73));
-        assert_eq!(LongestRequests::decode(&bytes[..bytes.len() - 1], order), Err(Malformed));
+        assert_eq!(LongestRequests::decode(&bytes[..bytes.len() - 1], order), Err(Malformed::Length));
         let bytes = started.encode(3, order);
         assert_eq!((bytes.len(), TraceStarted::decode(&bytes, order)), (32, Ok(started)));
     }
@@ -116,11 +116,11 @@ fn truncated_replies_are_refused_without_a_panic() {
     let whole =
         ClientList { now_ns: 5, server_cpu_ns: 6, clients: vec![ClientEntry::default()] }.encode(3, ByteOrder::NATIVE);
     for length in 0..whole.len() {
-        assert_eq!(ClientList::decode(&whole[..length], ByteOrder::NATIVE), Err(Malformed));
+        assert_eq!(ClientList::decode(&whole[..length], ByteOrder::NATIVE), Err(Malformed::Length));
     }
     let mut lying = whole;
     lying[8..12].copy_from_slice(&u32::MAX.to_ne_bytes());
-    assert_eq!(ClientList::decode(&lying, ByteOrder::NATIVE), Err(Malformed));
+    assert_eq!(ClientList::decode(&lying, ByteOrder::NATIVE), Err(Malformed::Length));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! Requests survive encoding and decoding; invalid requests are refused.
 
 use super::*;
-use crate::bytes::RequestError;
+use crate::bytes::Malformed;
 use crate::protocol::{LENGTHS, REQUESTS};
 use crate::trace::Level;
 use crate::values::PolicyChange;
@@ -77,13 +77,13 @@ fn a_request_of_any_other_length_is_refused() {
         for length in (0..whole.len() + 12).filter(|&length| length != whole.len()) {
             let mut bytes = whole.clone();
             bytes.resize(length, 0);
-            assert_eq!(Request::parse(&bytes, ByteOrder::NATIVE), Err(RequestError::Length), "{request:?} {length}");
+            assert_eq!(Request::parse(&bytes, ByteOrder::NATIVE), Err(Malformed::Length), "{request:?} {length}");
         }
     }
 }
 
 /// Parses a request after replacing the word at this offset.
-fn with_word(request: Request, at: usize, word: u32) -> Result<Request, RequestError> {
+fn with_word(request: Request, at: usize, word: u32) -> Result<Request, Malformed> {
     let mut bytes = request.encode(130);
     bytes[at..at + 4].copy_from_slice(&word.to_ne_bytes());
     Request::parse(&bytes, ByteOrder::NATIVE)
@@ -91,16 +91,16 @@ fn with_word(request: Request, at: usize, word: u32) -> Result<Request, RequestE
 
 #[test]
 fn unknown_opcodes_enumerations_and_masks_are_reported() {
-    assert_eq!(Request::parse(&[130, 99, 1, 0], ByteOrder::NATIVE), Err(RequestError::Opcode));
+    assert_eq!(Request::parse(&[130, 99, 1, 0], ByteOrder::NATIVE), Err(Malformed::Opcode));
     let weight = Subject::Client(1).set(Setting::Weight(1));
-    assert_eq!(with_word(weight, 4, 3), Err(RequestError::Value(3)), "no such subject");
-    assert_eq!(with_word(weight, 12, 99), Err(RequestError::Value(99)), "no such setting");
+    assert_eq!(with_word(weight, 4, 3), Err(Malformed::Value(3)), "no such subject");
+    assert_eq!(with_word(weight, 12, 99), Err(Malformed::Value(99)), "no such setting");
     let reservation = Subject::Client(1).set(Setting::reservation(1, 2, false));
-    assert_eq!(with_word(reservation, 24, 3), Err(RequestError::Value(3)), "no such flags");
+    assert_eq!(with_word(reservation, 24, 3), Err(Malformed::Value(3)), "no such flags");
     let change = PolicyChange { policy: Some(PolicyKind::Fair), ..PolicyChange::default() };
-    assert_eq!(with_word(Request::SetPolicy { change }, 4, 64), Err(RequestError::Value(64)), "no such bit");
-    assert_eq!(with_word(Request::SetPolicy { change }, 8, 200), Err(RequestError::Value(200)), "no such policy");
-    assert_eq!(with_word(Request::LendProcessor { on: true, limit_before: 0 }, 4, 2), Err(RequestError::Value(2)));
+    assert_eq!(with_word(Request::SetPolicy { change }, 4, 64), Err(Malformed::Value(64)), "no such bit");
+    assert_eq!(with_word(Request::SetPolicy { change }, 8, 200), Err(Malformed::Value(200)), "no such policy");
+    assert_eq!(with_word(Request::LendProcessor { on: true, limit_before: 0 }, 4, 2), Err(Malformed::Value(2)));
 }
 
 #[test]

@@ -12,8 +12,8 @@ use crate::mechanism::host::Host;
 use crate::mechanism::settings::{FaultPlace, MAX_UTILIZATION_LIMIT_PPM, SLICE_RANGE_US};
 use xqos_abi::trace::{Level, RECORD_BYTES};
 use xqos_abi::{
-    ADMISSION_ERROR, ByteOrder, ClientEntry, ClientList, LongestRequests, NO_RESERVATION, PolicyChange, Request,
-    RequestError, Setting, TraceStarted, event_mask,
+    ADMISSION_ERROR, ByteOrder, ClientEntry, ClientList, LongestRequests, Malformed, NO_RESERVATION, PolicyChange,
+    Request, Setting, TraceStarted, event_mask,
 };
 use xqos_core::{ClientId, Holder, Parameters, PolicyKind, Time};
 
@@ -264,10 +264,10 @@ fn changed_parameters<H: Host>(engine: &Engine<H>, change: PolicyChange) -> Resu
     Ok(parameters)
 }
 
-fn mistake_of(mistake: RequestError) -> Refused {
+fn mistake_of(mistake: Malformed) -> Refused {
     match mistake {
-        RequestError::Length => Refused::Length,
-        RequestError::Opcode => Refused::Request,
-        RequestError::Value(value) => Refused::Value(value),
+        Malformed::Length => Refused::Length,
+        Malformed::Opcode => Refused::Request,
+        Malformed::Value(value) => Refused::Value(value),
     }
 }

@@ -18,7 +18,7 @@ use x11rb::protocol::xproto::{
 use x11rb::rust_connection::RustConnection;
 use xqos_abi::ring::Reader;
 use xqos_abi::trace::{Entry, Event, Level};
-use xqos_abi::{NotifyKind, RequestError, event_mask};
+use xqos_abi::{Malformed, NotifyKind, event_mask};
 use xqos_client::Control;
 use xqos_core::{Fact, PolicyKind, Service, Time};
 
@@ -346,10 +346,7 @@ fn invalid_pacing_is_refused_and_only_the_owner_may_set_it() {
         control.set_pacing(limit_us, floor_us).unwrap_err();
     }
     assert_eq!(control.pacing().unwrap().limit_us, 0);
-    assert!(matches!(
-        xqos_abi::Request::parse(&[130, 15, 1, 0], xqos_abi::ByteOrder::NATIVE),
-        Err(RequestError::Length)
-    ));
+    assert!(matches!(xqos_abi::Request::parse(&[130, 15, 1, 0], xqos_abi::ByteOrder::NATIVE), Err(Malformed::Length)));
     if !is_not_root() {
         let display = fixture.display().to_owned();
         let refused = as_nobody(move || {
