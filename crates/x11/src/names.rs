@@ -12,8 +12,9 @@ pub const FIELDS: &str = include_str!("../data/fields.txt");
 static TABLES: &[Table] = include!(concat!(env!("OUT_DIR"), "/tables.rs"));
 pub static CORE: &Table = &TABLES[0];
 
-/// Requests have their minor opcode as number; replies have the number and the name of their request. Other events and
-/// errors are counted from the first code of the extension, but events of XKB have their type as number.
+/// What is named, and by which number: requests and their replies by the minor opcode (of the core protocol, by the
+/// major opcode), generic events by their type, other events and errors by their code minus the extension's first code.
+/// XKB has a single event code; its events are named by their type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Request,
@@ -26,9 +27,9 @@ pub enum Kind {
 /// The names of the messages of one extension.
 #[derive(Debug)]
 pub struct Table {
-    /// The name of the extension; empty for the core protocol, whose requests have their major opcode as number.
+    /// The name of the extension; empty for the core protocol.
     pub extension: &'static str,
-    /// By kind and by number.
+    /// Indexed by kind and number.
     names: [&'static [Option<&'static str>]; 5],
 }
 

@@ -29,6 +29,7 @@ use xqos_cli::output::note;
 use xqos_near::setup::{Cookie, refusal};
 use xqos_wire::capture::relay::upstream::Upstream;
 use xqos_x11::ByteOrder;
+use xqos_x11::length::{Length, Phase, length};
 
 /// Maximum time until a peer has sent its setup request, which may have to wait for the data of other clients.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -36,9 +37,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const MAX_WAITING: usize = 64;
 /// Maximum number of clients, the default of X servers.
 const MAX_OPEN: usize = 256;
-/// Maximum length of names and data in a setup request.
-const MAX_SETUP_BYTES: usize = 512;
 const HEAD_BYTES: usize = 12;
+/// Maximum length of a setup request with its names and data.
+const MAX_SETUP_BYTES: u64 = 12 + 512;
 const PIECE_BYTES: usize = 64 << 10;
 /// Interval between two messages with the same reason.
 const QUIET: Duration = Duration::from_secs(60);
@@ -125,12 +126,11 @@ impl Gate {
         let mut setup = vec![0; HEAD_BYTES];
         read_until(end, peer, &mut setup)?;
         let order = ByteOrder::of_setup(setup[0]).filter(|order| order.u16(&setup, 2) == Some(11)).ok_or(NO_SETUP)?;
-        let lengths = [6, 8].map(|at| usize::from(order.u16(&setup, at).unwrap_or(0)).next_multiple_of(4));
-        let rest = lengths.iter().sum::<usize>();
-        if rest > MAX_SETUP_BYTES {
+        let Length::Known(length) = length(Phase::Setup, order, &setup) else { return Err(NO_SETUP) };
+        if length > MAX_SETUP_BYTES {
             return Err(NO_SETUP);
         }
-        setup.resize(HEAD_BYTES + rest, 0);
+        setup.resize(length as usize, 0);
         read_until(end, peer, &mut setup[HEAD_BYTES..])?;
         if Cookie::of_setup(order, &setup).is_some_and(|cookie| cookie.is(&self.own)) {
             return Ok(order);
