@@ -27,5 +27,3 @@ pub mod sibling;
 pub mod table;
 pub mod time;
 pub mod width;
-
-pub use xqos_core::named;

@@ -7,40 +7,9 @@
 use crate::number::{self, NumberError, decimal};
 use crate::time;
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 use std::time::Duration;
-use xqos_core::{DEFAULT_SHARE_PPM, MAX_SHARE_PPM, ReservationKind, named};
-
-named! {
-    /// What a client with a soft reservation gets after its budget is used up.
-    SoftRule {
-        BestEffort "best-effort",
-        Paper "paper",
-    }
-}
-
-impl SoftRule {
-    pub fn kind(self) -> ReservationKind {
-        match self {
-            SoftRule::BestEffort => ReservationKind::Soft,
-            SoftRule::Paper => ReservationKind::SoftPaper,
-        }
-    }
-
-    /// `None` for a hard reservation.
-    pub fn of(kind: ReservationKind) -> Option<SoftRule> {
-        Self::ALL.into_iter().find(|rule| rule.kind() == kind)
-    }
-}
-
-impl FromStr for SoftRule {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let wanted = || format!("'{text}' is not a rule for soft reservations: write best-effort or paper");
-        SoftRule::from_name(text).ok_or_else(wanted)
-    }
-}
 
 /// A time in microseconds, greater than 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -198,6 +167,16 @@ impl FromStr for Weight {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share(pub u32);
 
+impl Share {
+    /// Parses a share in this range of millionths, or `off`, which is 0.
+    pub fn or_off(text: &str, range: RangeInclusive<u32>) -> Option<Share> {
+        match text {
+            "off" => Some(Share(0)),
+            _ => text.parse().ok().filter(|share: &Share| range.contains(&share.0)),
+        }
+    }
+}
+
 impl fmt::Display for Share {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(&decimal(u64::from(self.0), 6))
@@ -213,16 +192,6 @@ impl FromStr for Share {
             Err(NumberError::TooFine) => Err(format!("{text} is finer than a millionth")),
             _ => Err(format!("'{text}' is not a share: write a number above 0 and at most 0.95, such as 0.9")),
         }
-    }
-}
-
-/// Parses the maximum share of compositors and window managers under contention: `on`, `off` (0), or 0.05 to 0.9.
-pub fn desktop(text: &str) -> Result<Share, String> {
-    let wanted = || format!("'{text}' is not a setting: write on, off, or a number from 0.05 to 0.9, such as 0.5");
-    match text {
-        "on" => Ok(Share(DEFAULT_SHARE_PPM)),
-        "off" => Ok(Share(0)),
-        _ => text.parse().ok().filter(|share: &Share| (50_000..=MAX_SHARE_PPM).contains(&share.0)).ok_or_else(wanted),
     }
 }
 
@@ -316,15 +285,6 @@ mod tests {
         ] {
             let error = micros(text).expect_err(text);
             assert!(error.contains(words), "{text}: {error}");
-        }
-    }
-
-    #[test]
-    fn the_desktop_share_is_on_off_or_a_number() {
-        assert_eq!((desktop("on"), desktop("off")), (Ok(Share(DEFAULT_SHARE_PPM)), Ok(Share(0))));
-        assert_eq!(desktop("0.5"), Ok(Share(500_000)));
-        for text in ["", "0", "0.04", "0.91", "yes", "50%"] {
-            assert!(desktop(text).unwrap_err().contains("on, off, or a number"), "{text}");
         }
     }
 

@@ -6,7 +6,7 @@
 //! prevents the rule from matching, so a rule never acts on a guess.
 
 use std::borrow::Cow;
-use xqos_cli::named;
+use xqos_core::named;
 
 /// Only this many bytes of a fact are used, because a client can report text of any length.
 pub const MAX_FACT: usize = 4096;

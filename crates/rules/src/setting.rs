@@ -7,9 +7,9 @@
 
 use std::fmt;
 use std::str::FromStr;
-use xqos_cli::named;
 use xqos_cli::number::{self, NumberError, decimal};
-use xqos_cli::quantity::{Reservation, Slice, SoftRule, Weight};
+use xqos_cli::quantity::{Reservation, Slice, Weight};
+use xqos_core::{ReservationKind, named};
 
 /// Maximum length of the name of a group or a rule.
 const NAME_LENGTH: usize = 64;
@@ -111,6 +111,37 @@ impl Value<'_> {
             Value::Switch(on) => Ok(*on),
             _ => Err("write true or false, without quotes".to_owned()),
         }
+    }
+}
+
+named! {
+    /// What a client with a soft reservation gets after its budget is used up.
+    SoftRule {
+        BestEffort "best-effort",
+        Paper "paper",
+    }
+}
+
+impl SoftRule {
+    pub fn kind(self) -> ReservationKind {
+        match self {
+            SoftRule::BestEffort => ReservationKind::Soft,
+            SoftRule::Paper => ReservationKind::SoftPaper,
+        }
+    }
+
+    /// `None` for a hard reservation.
+    pub fn of(kind: ReservationKind) -> Option<SoftRule> {
+        Self::ALL.into_iter().find(|rule| rule.kind() == kind)
+    }
+}
+
+impl FromStr for SoftRule {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wanted = || format!("'{text}' is not a rule for soft reservations: write best-effort or paper");
+        SoftRule::from_name(text).ok_or_else(wanted)
     }
 }
 

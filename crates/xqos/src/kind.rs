@@ -6,8 +6,9 @@ use clap::Args;
 use std::fmt;
 use std::str::FromStr;
 use xqos_agent::client::words;
-use xqos_cli::quantity::{Reservation, SoftRule};
+use xqos_cli::quantity::Reservation;
 use xqos_core::ReservationKind;
+use xqos_rules::setting::SoftRule;
 
 /// Options for the kind of a reservation.
 #[derive(Args, Clone, Copy, Debug)]

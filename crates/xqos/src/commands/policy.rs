@@ -12,9 +12,9 @@ use xqos_abi::{
 use xqos_agent::field::{Value, count, fields, json_help, part};
 use xqos_agent::session::Session;
 use xqos_cli::output;
-use xqos_cli::quantity::{CUT_ON, Micros, Share, blocking, cut, desktop, limit, slice};
+use xqos_cli::quantity::{CUT_ON, Micros, Share, blocking, cut, limit, slice};
 use xqos_client::{Control, Error};
-use xqos_core::{DEFAULT_SHARE_PPM, PolicyKind};
+use xqos_core::{DEFAULT_SHARE_PPM, MAX_SHARE_PPM, PolicyKind};
 
 /// Shows or sets the scheduling policy and its settings
 ///
@@ -78,11 +78,14 @@ fn grouping(text: &str) -> Result<Grouping, String> {
 }
 
 fn user_limit(text: &str) -> Result<Share, String> {
-    let wanted = || format!("'{text}' is not a limit: write off, or a number from 0.01 to 0.95, such as 0.3");
-    match text {
-        "off" => Ok(Share(0)),
-        _ => text.parse().ok().filter(|share: &Share| (10_000..=950_000).contains(&share.0)).ok_or_else(wanted),
-    }
+    Share::or_off(text, 10_000..=950_000)
+        .ok_or_else(|| format!("'{text}' is not a limit: write off, or a number from 0.01 to 0.95, such as 0.3"))
+}
+
+fn desktop(text: &str) -> Result<Share, String> {
+    let on = (text == "on").then_some(Share(DEFAULT_SHARE_PPM));
+    on.or_else(|| Share::or_off(text, 50_000..=MAX_SHARE_PPM))
+        .ok_or_else(|| format!("'{text}' is not a setting: write on, off, or a number from 0.05 to 0.9, such as 0.5"))
 }
 
 const EXAMPLES: &str = "\
@@ -398,6 +401,15 @@ impl Settings {
 mod tests {
     use super::*;
     use clap::FromArgMatches;
+
+    #[test]
+    fn the_desktop_share_is_on_off_or_a_number() {
+        assert_eq!((desktop("on"), desktop("off")), (Ok(Share(DEFAULT_SHARE_PPM)), Ok(Share(0))));
+        assert_eq!(desktop("0.5"), Ok(Share(500_000)));
+        for text in ["", "0", "0.04", "0.91", "yes", "50%"] {
+            assert!(desktop(text).unwrap_err().contains("on, off, or a number"), "{text}");
+        }
+    }
 
     fn info() -> ServerInfo {
         ServerInfo {

@@ -5,10 +5,9 @@
 
 use xqos_agent::processor::{self, missing_raise_right};
 use xqos_agent::session::Session;
-use xqos_cli::quantity::SoftRule;
 use xqos_rules::facts::State;
 use xqos_rules::rule::{Limits, Rule};
-use xqos_rules::setting::{Group, Reserve, Setting};
+use xqos_rules::setting::{Group, Reserve, Setting, SoftRule};
 use xqos_sys as sys;
 
 /// The rights of the user who runs the rules.
