@@ -7,7 +7,7 @@
 
 use crate::client::described;
 use xqos_abi::{AdmissionReport, ClientEntry};
-use xqos_cli::quantity::Micros;
+use xqos_text::quantity::Micros;
 
 /// Explains why a reservation for `wanted_by` is not admitted. `clients` lists all clients, to find their names.
 pub fn explain(report: &AdmissionReport, wanted_by: u32, clients: &[ClientEntry]) -> String {

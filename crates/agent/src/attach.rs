@@ -30,8 +30,8 @@ use serde::Serialize;
 use serde_json::json;
 use std::time::{Duration, Instant};
 use watch::{PeerUse, READ_INTERVAL, Usage, Watch};
-use xqos_cli::time::of_ms;
 use xqos_sys::{self as sys, Signals};
+use xqos_text::time::of_ms;
 
 const VERSION: u32 = 1;
 

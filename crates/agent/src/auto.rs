@@ -29,9 +29,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 use xqos_abi::trace::Level;
 use xqos_abi::{ClientEntry, ServerInfo};
-use xqos_cli::quantity::Reservation;
 use xqos_client::Error as Answer;
 use xqos_core as core;
+use xqos_text::quantity::Reservation;
 use xqos_tune::{Advice, Report, Room, Tuner};
 
 /// How often the ring is read while a client is active; a decision needs about a dozen bursts.

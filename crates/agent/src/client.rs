@@ -2,9 +2,9 @@
 //! Describes clients from the server's list, for users.
 
 use xqos_abi::{ClientEntry, Label, entry_flag, us};
-use xqos_cli::quantity::{Micros, Reservation, Weight};
 use xqos_core::{ReservationKind, Role};
 use xqos_rules::setting::SoftRule;
+use xqos_text::quantity::{Micros, Reservation, Weight};
 use xqos_trace::show::role_name;
 
 /// A client as part of a sentence: "mpv (pid 123, client 0x1c00000)".

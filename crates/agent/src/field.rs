@@ -6,9 +6,9 @@
 
 use crate::client::printable;
 use serde::ser::{Serialize, SerializeMap, Serializer};
-use xqos_cli::table::{Column, Table};
-use xqos_cli::time::of_ms;
-use xqos_cli::width::{Align, padded, wrapped};
+use xqos_text::table::{Column, Table};
+use xqos_text::time::of_ms;
+use xqos_text::width::{Align, padded, wrapped};
 
 /// Labels for figures of the last interval, and for figures since the client connected.
 pub const LAST: &str = "last";

@@ -7,8 +7,8 @@ use serde::Serialize;
 use serde_json::json;
 use std::fmt;
 use std::io;
-use xqos_cli::quantity::{Micros, Reservation};
 use xqos_sys::{self as sys, Attributes};
+use xqos_text::quantity::{Micros, Reservation};
 
 /// The kernel refuses shorter budgets and longer periods.
 const MIN_BUDGET: Micros = Micros(10);

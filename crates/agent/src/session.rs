@@ -6,10 +6,10 @@ use crate::client::described;
 use crate::error::{Error, Result, bail, refused};
 use x11rb::connection::Connection;
 use xqos_abi::{ClientEntry, ServerInfo, Setting, Subject, entry_flag};
-use xqos_cli::quantity::{Micros, Reservation, XId};
 use xqos_client::{Control, Error as Answer, number_of};
 use xqos_core::ReservationKind;
 use xqos_sys as sys;
+use xqos_text::quantity::{Micros, Reservation, XId};
 
 /// Resource ids that a server assigns to clients.
 const ID_SPACE: u32 = 1 << 29;

@@ -3,13 +3,14 @@
 //!
 //! clap_mangen writes all sections except the last, because it would join the lines of examples and tables.
 
-use crate::{output, sibling, time};
+use crate::{output, sibling};
 use anyhow::{Context, Result};
 use clap::Command;
 use clap_mangen::Man;
 use std::fs;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
+use xqos_text::time;
 
 /// Writes xqos.1, xqos-run.1 and so on into `folder`, which is created if necessary. Commands of other programs are
 /// left out; those programs write their own pages. `family` is the prefix of each command's page.

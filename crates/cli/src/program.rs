@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 //! Shared parts of the main functions: one-line errors, man pages and completions.
 
-use crate::nearest::nearest;
 use crate::sibling::{CommandDescription, offers_files};
 use crate::{manual, output};
 use anyhow::Result;
@@ -11,6 +10,7 @@ use clap::{ArgMatches, Command, Subcommand};
 use clap_complete::Shell;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use xqos_text::nearest::nearest;
 
 /// Hidden commands for building packages.
 #[derive(Debug, Subcommand)]

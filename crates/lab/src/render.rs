@@ -4,7 +4,7 @@
 use crate::machine::Machine;
 use crate::study::{Study, Table, Verdict};
 use std::fmt::Write;
-use xqos_cli::width;
+use xqos_text::width;
 
 pub fn study(study: &Study) -> String {
     let mut out = format!("{}\n{}\n", study.title, "=".repeat(study.title.len()));

@@ -26,7 +26,7 @@ use crate::setting::{Setting, Value};
 use std::collections::BTreeSet;
 use toml::Spanned;
 use toml::de::DeValue;
-use xqos_cli::nearest::nearest;
+use xqos_text::nearest::nearest;
 
 #[derive(Clone, Debug, Default)]
 pub struct Expectations {

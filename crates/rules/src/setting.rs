@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
 //! The settings of a rule; each type holds only valid values.
 //!
-//! Reservations and weights use the types of the command line (`xqos_cli::quantity`). Every value is printed in the
+//! Reservations and weights use the types of the command line (`xqos_text::quantity`). Every value is printed in the
 //! form in which it is read, so users can copy it into a file. A later rule can undo a setting with `reserve = "none"`,
 //! `max = "100%"`, `weight = 1` or `group = "none"`.
 
 use std::fmt;
 use std::str::FromStr;
-use xqos_cli::number::{self, NumberError, decimal};
-use xqos_cli::quantity::{Reservation, Slice, Weight};
 use xqos_core::{ReservationKind, named};
+use xqos_text::number::{self, NumberError, decimal};
+use xqos_text::quantity::{Reservation, Slice, Weight};
 
 /// Maximum length of the name of a group or a rule.
 const NAME_LENGTH: usize = 64;

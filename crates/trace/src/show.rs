@@ -12,9 +12,9 @@ use crate::model::Model;
 use crate::names::Names;
 use kernel::kernel_details;
 use xqos_abi::trace::{Entry, Event, Reason};
-use xqos_cli::time::of_ns;
-use xqos_cli::width::{Align, padded};
 use xqos_core::{Fact, GroupId, Holder, Mode, Pacing, Parameters, Reservation, Role, Service, Supply, Time};
+use xqos_text::time::of_ns;
+use xqos_text::width::{Align, padded};
 
 #[derive(Clone, Debug, Default)]
 pub struct Filter {

@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use xqos_cli::output::{self, NewFile};
-use xqos_cli::time::read_ns;
+use xqos_text::time::read_ns;
 use xqos_wire::plot::model::{Choice, Connection, LeftOut, Plot};
 use xqos_wire::plot::track::Window;
 use xqos_wire::plot::{page, svg, xpl};

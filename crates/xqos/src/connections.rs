@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, HashMap};
 use xqos_abi::control::display_of_socket;
 use xqos_agent::displays::sockets_of;
-use xqos_cli::table::{Column, Table};
+use xqos_text::table::{Column, Table};
 
 /// The programs connected to a display of this machine, most connections first; `None` if there are none.
 pub fn table(display: u32) -> Option<Table> {

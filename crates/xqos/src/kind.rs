@@ -6,9 +6,9 @@ use clap::Args;
 use std::fmt;
 use std::str::FromStr;
 use xqos_agent::client::words;
-use xqos_cli::quantity::Reservation;
 use xqos_core::ReservationKind;
 use xqos_rules::setting::SoftRule;
+use xqos_text::quantity::Reservation;
 
 /// Options for the kind of a reservation.
 #[derive(Args, Clone, Copy, Debug)]

@@ -7,7 +7,7 @@ use clap::Args;
 use xqos_abi::ClientEntry;
 use xqos_agent::session::Session;
 use xqos_agent::windows;
-use xqos_cli::quantity::XId;
+use xqos_text::quantity::XId;
 
 /// Options of which exactly one is required.
 #[derive(Args, Debug)]

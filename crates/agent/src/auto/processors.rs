@@ -14,8 +14,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::time::Instant;
-use xqos_cli::quantity::{Micros, Reservation};
 use xqos_sys::Procfs;
+use xqos_text::quantity::{Micros, Reservation};
 
 /// Time over which the usage of threads is compared.
 const COMPARED_NS: u64 = 500_000_000;

@@ -7,8 +7,8 @@
 use crate::error::Result;
 use crate::session::Session;
 use xqos_abi::{Setting, Subject};
-use xqos_cli::quantity::Share;
 use xqos_client::Error;
+use xqos_text::quantity::Share;
 
 #[derive(Debug, Default)]
 pub struct UserLimit {

@@ -9,9 +9,9 @@ use crate::session::GRABS;
 use serde_json::{Value as Json, json};
 use std::collections::BTreeSet;
 use xqos_abi::{ClientEntry, ClientList, entry_flag, us};
-use xqos_cli::quantity::Reservation;
-use xqos_cli::time::of_ns;
 use xqos_core::{ReservationKind, WAIT_BOUNDS_NS};
+use xqos_text::quantity::Reservation;
+use xqos_text::time::of_ns;
 use xqos_trace::histogram::Histogram;
 use xqos_tune::{Report, State};
 

@@ -7,7 +7,7 @@ use crate::processor::Processor;
 use crate::requests::Names;
 use serde_json::json;
 use xqos_abi::{LongRequest, ServerInfo, entry_flag};
-use xqos_cli::time::ago_of_ms;
+use xqos_text::time::ago_of_ms;
 
 #[derive(Clone, Debug, Default)]
 pub struct Server {

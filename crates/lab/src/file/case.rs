@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use xqos_abi::Grouping;
 use xqos_abi::trace::Level;
-use xqos_cli::quantity;
+use xqos_text::quantity;
 use xqos_core::{PolicyKind, Reservation};
 
 #[derive(Clone, Debug)]

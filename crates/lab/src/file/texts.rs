@@ -5,7 +5,7 @@ use crate::desk::Managers;
 use std::time::Duration;
 use xqos_abi::Grouping;
 use xqos_abi::trace::Level;
-use xqos_cli::quantity;
+use xqos_text::quantity;
 use xqos_core::{PolicyKind, Reservation, ReservationKind};
 
 pub(super) fn managers(text: &str) -> Result<Option<Managers>, String> {

@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
-use xqos_cli::nearest::nearest;
+use xqos_text::nearest::nearest;
 
 /// The known keys of a table, with their values.
 pub(crate) type Table<'a, 'i> = BTreeMap<&'a str, &'a Spanned<DeValue<'i>>>;

@@ -16,8 +16,8 @@ use crate::wire::Wire;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use xqos_abi::trace::{Entry, Event};
-use xqos_cli::time::of_ns;
 use xqos_core::{ClientId, Fact, Service, Time};
+use xqos_text::time::of_ns;
 
 /// Builtin clocks of Perfetto.
 const CLOCK_MONOTONIC: u64 = 3;

@@ -3,7 +3,7 @@
 
 use crate::model::{Burst, Cause, Model};
 use crate::names::Names;
-use xqos_cli::time::of_ns;
+use xqos_text::time::of_ns;
 
 /// A cause in words.
 pub fn cause(cause: &Cause, model: &Model, names: &Names) -> String {

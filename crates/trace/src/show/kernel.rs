@@ -3,7 +3,7 @@
 
 use crate::model::text;
 use xqos_abi::trace::Entry;
-use xqos_cli::time::of_ns;
+use xqos_text::time::of_ns;
 
 pub(super) fn kernel_details(what: &Entry) -> String {
     let soft = |is_soft| if is_soft { "soft " } else { "" };

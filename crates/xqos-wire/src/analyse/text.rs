@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use xqos_cli::table::{Column, Table};
+use xqos_text::table::{Column, Table};
 use xqos_wire::analysis::compare::{Change, Comparison, Unit, Verdict};
 use xqos_wire::analysis::counts::MessageSum;
 use xqos_wire::analysis::images::CodecFigures;

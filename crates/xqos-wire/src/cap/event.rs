@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Parses the events of `xqos cap --start-on` and `--stop-on`.
 
-use xqos_cli::quantity::Micros;
+use xqos_text::quantity::Micros;
 use xqos_wire::capture::trigger::{Start, Stop, TriggerEvent};
 
 /// Events without and with a value.

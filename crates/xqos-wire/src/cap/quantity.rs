@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 pub fn time(text: &str) -> Result<Duration, String> {
-    match xqos_cli::time::read_ns(text)? {
+    match xqos_text::time::read_ns(text)? {
         0 => Err(format!("{text} is too short: give a time above 0")),
         ns => Ok(Duration::from_nanos(ns)),
     }

@@ -2,8 +2,8 @@
 //! Parses the quantities of a link: rate, delay, queue size and loss, each with its unit.
 
 use std::num::NonZeroU64;
-use xqos_cli::number::{RATES, SIZES, read};
-use xqos_cli::time;
+use xqos_text::number::{RATES, SIZES, read};
+use xqos_text::time;
 use xqos_wire::link::shape::Queue;
 
 /// Bits per second; `None` means unlimited.

@@ -3,9 +3,9 @@
 
 use super::run::ProxyReport;
 use crate::program::counted;
-use xqos_cli::time::of_ns;
 use xqos_near::Report;
 use xqos_near::report::Count;
+use xqos_text::time::of_ns;
 
 /// Maximum number of requests that are listed by name.
 const MAX_NAMED: usize = 12;

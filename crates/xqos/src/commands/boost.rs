@@ -22,9 +22,9 @@ use xqos_agent::processor::missing_right;
 use xqos_agent::raised::{Guard, PRIORITY, Raised, Verdict};
 use xqos_agent::session::Session;
 use xqos_cli::output::{self, note};
-use xqos_cli::quantity::{Micros, limit};
 use xqos_client::Error;
 use xqos_sys::{self as sys, Attributes, Procfs, Signals};
+use xqos_text::quantity::{Micros, limit};
 
 /// Limit for real-time priorities in the server: its own thread gets 3, and the watcher thread 4.
 const SERVER_LIMIT: u32 = 4;

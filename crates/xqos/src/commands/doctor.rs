@@ -18,8 +18,8 @@ use xqos_agent::field::{Value, count, fields, json_help, part, time, time_of_us}
 use xqos_agent::session::{self, Session, display_name};
 use xqos_cli::output;
 use xqos_cli::program::one_line;
-use xqos_cli::quantity::Micros;
 use xqos_client::Control;
+use xqos_text::quantity::Micros;
 
 /// Shows whether xqos serves an X server, whether it can, and what to do next
 #[derive(Args, Debug)]

@@ -11,8 +11,8 @@ use xqos_abi::display::local_number;
 use xqos_agent::exporter::{Exporter, Format, Options};
 use xqos_agent::http::{self, Answer};
 use xqos_cli::output;
-use xqos_cli::quantity::{Micros, within};
 use xqos_sys::{self as sys, Signals};
+use xqos_text::quantity::{Micros, within};
 
 /// Serves metrics of all X servers on this machine to Prometheus
 ///

@@ -12,8 +12,8 @@ use xqos_agent::field::table;
 use xqos_agent::sample::{CLIENT, Sampler, departed, fields_help};
 use xqos_agent::{Error, session};
 use xqos_cli::output;
-use xqos_cli::quantity::Micros;
 use xqos_client::{Error as Answer, number_of};
+use xqos_text::quantity::Micros;
 
 /// Lists the clients of the X server with their server time, requests, waits and reservations
 ///

@@ -12,9 +12,9 @@ use xqos_abi::{
 use xqos_agent::field::{Value, count, fields, json_help, part};
 use xqos_agent::session::Session;
 use xqos_cli::output;
-use xqos_cli::quantity::{CUT_ON, Micros, Share, blocking, cut, limit, slice};
 use xqos_client::{Control, Error};
 use xqos_core::{DEFAULT_SHARE_PPM, MAX_SHARE_PPM, PolicyKind};
+use xqos_text::quantity::{CUT_ON, Micros, Share, blocking, cut, limit, slice};
 
 /// Shows or sets the scheduling policy and its settings
 ///

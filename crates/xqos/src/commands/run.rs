@@ -29,8 +29,8 @@ use xqos_agent::client::{described, words};
 use xqos_agent::session::{Account, Session, is_wayland, out_of_limits};
 use xqos_agent::{processor, rules};
 use xqos_cli::output::note;
-use xqos_cli::quantity::Weight;
 use xqos_sys::{self as sys, Procfs, Signal, Signals};
+use xqos_text::quantity::Weight;
 
 /// How long a launcher's children may take to connect after it has exited. A large program on a cold disk needs
 /// seconds; a daemon left behind must not keep us running forever.

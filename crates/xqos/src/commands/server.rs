@@ -18,9 +18,9 @@ use std::process::Command;
 use xqos_agent::processor;
 use xqos_cli::module_file;
 use xqos_cli::output::note;
-use xqos_cli::quantity::{Micros, Reservation, within};
 use xqos_core::PolicyKind;
 use xqos_sys as sys;
+use xqos_text::quantity::{Micros, Reservation, within};
 
 /// Starts an X server with xqos in it
 ///

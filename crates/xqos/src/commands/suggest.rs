@@ -15,7 +15,7 @@ use xqos_abi::cut;
 use xqos_agent::client::in_us;
 use xqos_agent::field::{Value, count, fields, json_help, table, time, time_of_us};
 use xqos_cli::output;
-use xqos_cli::quantity::Reservation;
+use xqos_text::quantity::Reservation;
 use xqos_trace::model::{Identity, Model};
 use xqos_tune::{Beat, Burst, Client, Report, State};
 

@@ -14,7 +14,7 @@ use std::time::Duration;
 use xqos_agent::attach::{Attached, Target};
 use xqos_agent::sample::{Sampler, fields_help};
 use xqos_cli::output;
-use xqos_cli::quantity::{Micros, within};
+use xqos_text::quantity::{Micros, within};
 
 /// Shows live which clients use the server: share, response times, waits, grabs and reservations
 ///

@@ -9,8 +9,8 @@ use xqos_agent::client::{adopt_command, described, weight_of};
 use xqos_agent::rules::apply::describe;
 use xqos_agent::session::Session;
 use xqos_cli::output::{self, note};
-use xqos_cli::quantity::{Slice, Weight};
 use xqos_core::PolicyKind;
+use xqos_text::quantity::{Slice, Weight};
 
 #[derive(Debug, Subcommand)]
 pub enum Command {

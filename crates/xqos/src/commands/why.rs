@@ -27,10 +27,10 @@ use xqos_abi::trace::{Entry, Event, Level};
 use xqos_agent::session::Session;
 use xqos_cli::output::{self, note};
 use xqos_cli::program::one_line;
-use xqos_cli::quantity::Micros;
-use xqos_cli::time::of_ns;
 use xqos_core::Time;
 use xqos_sys::{self as sys, Signals};
+use xqos_text::quantity::Micros;
+use xqos_text::time::of_ns;
 use xqos_trace::file::Header;
 use xqos_trace::why::{Question, Trigger, diagnose};
 

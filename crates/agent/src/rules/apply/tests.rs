@@ -7,12 +7,12 @@ use crate::error::refused;
 use std::cell::RefCell;
 use xqos_abi::{NO_RESERVATION, us};
 use xqos_abi::{Paced, entry_flag};
-use xqos_cli::quantity::{Micros, Reservation};
 use xqos_core::ReservationKind;
 use xqos_rules::decide::RuleSet;
 use xqos_rules::facts::ClientFacts;
 use xqos_rules::read::{self, Scope};
 use xqos_sim::Dice;
+use xqos_text::quantity::{Micros, Reservation};
 
 mod together;
 

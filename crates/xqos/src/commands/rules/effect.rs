@@ -12,10 +12,10 @@ use xqos_agent::client::{described, printable, reservation_of, soft_rule};
 use xqos_agent::rules::window_facts::WindowFacts;
 use xqos_agent::rules::{facts, process::Users, viewers};
 use xqos_agent::session::Session;
-use xqos_cli::quantity::{Slice, Weight};
 use xqos_rules::decide::{Chosen, RuleSet, Verdict};
 use xqos_rules::facts::{ClientFacts, Key, State};
 use xqos_rules::setting::SettingKind;
+use xqos_text::quantity::{Slice, Weight};
 
 /// One client and the effect of all rules on it.
 #[derive(Debug, Serialize)]

@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use xqos_agent::rules::loader;
 use xqos_cli::output::{self, line, note, print};
-use xqos_cli::table::{Column, Table};
 use xqos_rules::Mistake;
 use xqos_rules::decide::RuleSet;
 use xqos_rules::expect;
 use xqos_rules::files::{self, FileStatus, Loaded};
 use xqos_rules::read::Scope;
 use xqos_rules::rule::{Limits, Rule};
+use xqos_text::table::{Column, Table};
 
 /// Checks rule files and prints each mistake with its line and what to write instead
 ///

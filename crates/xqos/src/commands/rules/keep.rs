@@ -14,9 +14,9 @@ use xqos_agent::rules::daemon::Daemon;
 use xqos_agent::rules::{loader, selection_lock};
 use xqos_agent::session::{Session, display_name};
 use xqos_cli::output::{self, line, note, print};
-use xqos_cli::quantity::{Micros, within};
-use xqos_cli::table::{Column, Table};
 use xqos_sys::{self as sys, Signals};
+use xqos_text::quantity::{Micros, within};
+use xqos_text::table::{Column, Table};
 
 /// Applies rules to the clients of a display until stopped
 ///

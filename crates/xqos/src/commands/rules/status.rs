@@ -8,8 +8,8 @@ use xqos_agent::rules::selection_lock::{self, Question};
 use xqos_agent::rules::status::Status;
 use xqos_agent::session::display_name;
 use xqos_cli::output::{self, line, print};
-use xqos_cli::table::{Column, Table};
-use xqos_cli::time::ago_of_ms;
+use xqos_text::table::{Column, Table};
+use xqos_text::time::ago_of_ms;
 
 /// Shows whether rules apply on a display, since when, which rules apply to which clients, and the last error
 ///

@@ -8,8 +8,8 @@ use std::process::Command;
 use xqos_abi::Subject;
 use xqos_agent::session::Session;
 use xqos_agent::{admission, processor};
-use xqos_cli::quantity::Reservation;
 use xqos_sys as sys;
+use xqos_text::quantity::Reservation;
 
 impl Arguments {
     /// Detects a refusal before the program is started.

@@ -33,8 +33,8 @@ use xqos_agent::client::reservation_of;
 use xqos_agent::rules::process::Users;
 use xqos_agent::sample::{Client, Sample, Sampler};
 use xqos_cli::program::one_line;
-use xqos_cli::quantity::{Micros, Reservation};
 use xqos_sys::{self as sys, Signals};
+use xqos_text::quantity::{Micros, Reservation};
 use xqos_trace::model::Kind;
 
 /// Number of samples kept for each client's history.

@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 use xqos_agent::client::printable;
 use xqos_agent::field::{Field, Place};
 use xqos_agent::sample::{CLIENT, Client};
-use xqos_cli::nearest::nearest;
 use xqos_cli::output;
 use xqos_rules::files::read_named_text;
+use xqos_text::nearest::nearest;
 
 const VERSION: u32 = 1;
 

@@ -2,10 +2,10 @@
 //! The explanation in words: a paragraph, and what to do, with the commands to type.
 
 use std::fmt::Write;
-use xqos_cli::time::of_ns;
-use xqos_cli::width::wrapped;
 use xqos_core::{PolicyKind, Time};
 use xqos_sys as sys;
+use xqos_text::time::of_ns;
+use xqos_text::width::wrapped;
 use xqos_trace::file::Header;
 use xqos_trace::show::role_name;
 use xqos_trace::why::{Cause, Diagnosis, Party, Ran, Served, Wait};

@@ -9,8 +9,8 @@ use xqos_agent::Result;
 use xqos_agent::client::{Connection, connection, reservation_of, words};
 use xqos_agent::sample::{Client, Sample, Sampler};
 use xqos_agent::session::Account;
-use xqos_cli::quantity::Reservation;
 use xqos_core::ReservationKind;
+use xqos_text::quantity::Reservation;
 
 /// The result of a key press, if the view cannot handle it itself.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Modifier, Style};
 use ratatui::widgets::{List, Paragraph};
 use xqos_agent::field::explained;
-use xqos_cli::width::cut;
+use xqos_text::width::cut;
 
 const TITLE: &str = "Space: show or hide; Left, Right: move; s: sort; I: reverse; Esc: back";
 

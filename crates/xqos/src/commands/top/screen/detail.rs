@@ -12,8 +12,8 @@ use ratatui::widgets::{Block, Paragraph, Sparkline};
 use xqos_agent::client::described;
 use xqos_agent::field::explained;
 use xqos_agent::sample::{CLIENT, Client};
-use xqos_cli::time::of_ms;
-use xqos_cli::width::{Align, columns, padded};
+use xqos_text::time::of_ms;
+use xqos_text::width::{Align, columns, padded};
 use xqos_trace::model::Kind;
 
 type Pick = fn(&Point) -> f64;

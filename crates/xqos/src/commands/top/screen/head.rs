@@ -10,8 +10,8 @@ use ratatui::text::{Line, Span};
 use xqos_abi::entry_flag;
 use xqos_agent::client::described;
 use xqos_agent::sample::{Departed, Sample, Server, departed};
-use xqos_cli::time::of_ms;
-use xqos_cli::width::{columns, cut};
+use xqos_text::time::of_ms;
+use xqos_text::width::{columns, cut};
 
 /// Minimum screen height at which a part of the head can have several lines.
 const HIGH: u16 = 20;

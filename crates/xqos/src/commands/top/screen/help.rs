@@ -6,7 +6,7 @@ use ratatui::layout::Rect;
 use ratatui::widgets::{Block, Clear, Paragraph};
 use xqos_agent::field::{columns_help, explained};
 use xqos_agent::sample::CLIENT;
-use xqos_cli::width::wrapped;
+use xqos_text::width::wrapped;
 
 /// Columns of the window, including its border.
 const WIDTH: u16 = 76;

@@ -14,7 +14,7 @@ use ratatui::widgets::{Cell, Paragraph, Row as Line, Table as Grid};
 use xqos_abi::entry_flag;
 use xqos_agent::field::{Field, Place, table};
 use xqos_agent::sample::{CLIENT, Client, LONGEST, Longest, Sample, departed};
-use xqos_cli::width::{Align, columns};
+use xqos_text::width::{Align, columns};
 
 /// Minimum height of a table with a second line of titles.
 const WITH_SPANS: u16 = 12;

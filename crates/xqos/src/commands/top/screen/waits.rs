@@ -7,8 +7,8 @@ use ratatui::layout::Rect;
 use ratatui::widgets::{Block, Paragraph};
 use xqos_agent::sample::Client;
 use xqos_agent::sample::client::WAITS;
-use xqos_cli::time::of_ns;
 use xqos_core::WAIT_BOUNDS_NS;
+use xqos_text::time::of_ns;
 
 /// Lines of the histogram: a title, the classes and a border.
 pub const HEIGHT: u16 = WAITS as u16 + 3;

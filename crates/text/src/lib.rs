@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: MIT
+//! Text for people: how quantities, times and tables are parsed and printed. It knows no command line and no X server.
+//!
+//! | module | contents |
+//! |---|---|
+//! | [`quantity`] | times, reservations, weights and shares: parsing and printing |
+//! | [`number`], [`time`] | numbers with a unit: parsing and printing |
+//! | [`width`] | width of text in a terminal |
+//! | [`nearest`] | suggestions for mistyped words |
+//! | [`table`] | tables that fit the terminal |
+
+#![forbid(unsafe_code)]
+
+pub mod nearest;
+pub mod number;
+pub mod quantity;
+pub mod table;
+pub mod time;
+pub mod width;
