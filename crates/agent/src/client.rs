@@ -4,6 +4,7 @@
 use xqos_abi::{ClientEntry, Label, entry_flag, us};
 use xqos_core::{ReservationKind, Role};
 use xqos_rules::setting::SoftRule;
+use xqos_text::escape::printable;
 use xqos_text::quantity::{Micros, Reservation, Weight};
 use xqos_trace::show::role_name;
 
@@ -23,11 +24,6 @@ pub type Connection = (u32, u64);
 
 pub fn connection(entry: &ClientEntry) -> Connection {
     (entry.client, entry.connected_ns)
-}
-
-/// Replaces control characters, because a program may choose any name and the text may reach a terminal.
-pub fn printable(name: &str) -> String {
-    name.chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect()
 }
 
 pub fn reservation_of(entry: &ClientEntry) -> Option<(Reservation, ReservationKind)> {

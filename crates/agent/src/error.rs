@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 use std::io;
 use x11rb::errors::{ConnectionError, ReplyError, ReplyOrIdError};
-use xqos_cli::program::in_one_line;
+use xqos_text::escape::in_one_line;
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 

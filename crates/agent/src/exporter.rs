@@ -22,7 +22,6 @@ mod format;
 mod page;
 
 use crate::attach::watch;
-use crate::client::printable;
 use crate::displays::Displays;
 use crate::rules::process::Users;
 use crate::sample::{Readings, Server};
@@ -35,7 +34,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 use xqos_abi::ClientEntry;
 use xqos_cli::output;
-use xqos_cli::program::in_one_line;
+use xqos_text::escape::in_one_line;
+use xqos_text::escape::printable;
 
 /// More frequent scrapes get the previous figures, so that nobody can overload servers through the exporter.
 const LEAST_INTERVAL: Duration = Duration::from_secs(1);

@@ -4,8 +4,8 @@
 //!
 //! Fields are declared in order of importance. Tables that are too wide for the terminal drop columns from the end.
 
-use crate::client::printable;
 use serde::ser::{Serialize, SerializeMap, Serializer};
+use xqos_text::escape::printable;
 use xqos_text::table::{Column, Table};
 use xqos_text::time::of_ms;
 use xqos_text::width::{Align, padded, wrapped};

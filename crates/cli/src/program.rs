@@ -10,6 +10,7 @@ use clap::{ArgMatches, Command, Subcommand};
 use clap_complete::Shell;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use xqos_text::escape::in_one_line;
 use xqos_text::nearest::nearest;
 
 /// Hidden commands for building packages.
@@ -106,10 +107,6 @@ pub fn one_line(error: &anyhow::Error) -> String {
         }
     }
     line
-}
-
-pub fn in_one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]

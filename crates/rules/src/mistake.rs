@@ -6,6 +6,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use xqos_text::escape::printable;
 
 /// Maximum number of mistakes reported for one file.
 pub const MAX_REPORTED: usize = 20;
@@ -47,10 +48,6 @@ pub fn clean(word: &str) -> String {
         letters.push_str("...");
     }
     letters
-}
-
-fn printable(text: &str) -> String {
-    text.chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect()
 }
 
 #[cfg(test)]

@@ -6,11 +6,13 @@
 //! | [`quantity`] | times, reservations, weights and shares: parsing and printing |
 //! | [`number`], [`time`] | numbers with a unit: parsing and printing |
 //! | [`width`] | width of text in a terminal |
+//! | [`escape`] | control characters and line breaks in text of other programs |
 //! | [`nearest`] | suggestions for mistyped words |
 //! | [`table`] | tables that fit the terminal |
 
 #![forbid(unsafe_code)]
 
+pub mod escape;
 pub mod nearest;
 pub mod number;
 pub mod quantity;

@@ -21,7 +21,7 @@ pub fn table(display: u32) -> Option<Table> {
     for (pid, connections) in holders {
         let (pid, program) = match pid {
             0 => (String::new(), "(of other users or in containers: run this as root)".to_owned()),
-            pid => (pid.to_string(), xqos_agent::client::printable(&xqos_sys::program(pid))),
+            pid => (pid.to_string(), xqos_text::escape::printable(&xqos_sys::program(pid))),
         };
         table.row(vec![connections.to_string(), pid, program]);
     }

@@ -7,9 +7,10 @@ use crate::selector::Selector;
 use anyhow::{Result, anyhow};
 use std::collections::BTreeMap;
 use xqos_abi::{ClientEntry, Setting, SettingKind, Subject};
-use xqos_agent::client::{adopt_command, described, printable, reservation_of, reservation_of_group, words};
+use xqos_agent::client::{adopt_command, described, reservation_of, reservation_of_group, words};
 use xqos_agent::session::{Account, Session};
 use xqos_core::ReservationKind;
+use xqos_text::escape::printable;
 use xqos_text::quantity::Reservation;
 
 /// A client, or all groups of one name. Two processes of one program, for example, may be two groups with the same

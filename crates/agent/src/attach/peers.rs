@@ -3,13 +3,13 @@
 
 use super::account::{Account, UNKNOWN, is_closed};
 use super::events::{Call, Event};
-use crate::client::printable;
 use crate::error::{Result, asking, refused};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::os::fd::OwnedFd;
 use xqos_sys as sys;
+use xqos_text::escape::printable;
 
 /// Work that is not for a client: input, viewers, timers.
 pub const SERVER: &str = "(the server itself)";

@@ -7,12 +7,13 @@
 
 use super::Client;
 use super::watch::Usage;
-use crate::client::{connection, printable};
+use crate::client::connection;
 use crate::sample::departed::since;
 use crate::sample::{Readings, Server};
 use std::time::{Duration, Instant};
 use xqos_abi::ClientEntry;
 use xqos_client::Control;
+use xqos_text::escape::printable;
 
 /// Time limit for a reply, in case the server hangs.
 const PATIENCE: Duration = Duration::from_millis(500);

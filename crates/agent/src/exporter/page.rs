@@ -6,10 +6,10 @@ use super::account::{Labels, Totals};
 use super::attached::TracedUsage;
 use super::format::{Format, Page, escaped};
 use super::{Display, Exporter, State};
-use crate::client::printable;
 use crate::field::{Metric, MetricKind, metrics};
 use crate::sample::{CLIENT, SERVER};
 use rustix::time::{ClockId, clock_gettime};
+use xqos_text::escape::printable;
 
 /// Histogram of a client's waits, and their sum.
 const WAITS: Metric =

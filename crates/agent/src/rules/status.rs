@@ -3,12 +3,12 @@
 //!
 //! The daemon sends it as JSON. Any client can own the daemon's selection, so a reader must not trust the texts.
 
-use crate::client::printable;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use xqos_abi::ClientEntry;
 use xqos_rules::decide::Chosen;
 use xqos_rules::files::{FileStatus, Loaded};
+use xqos_text::escape::printable;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Status {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! A client in a sample, and its fields.
 
-use crate::client::{connection, printable, reservation_of, reservation_of_group, role_of, soft_rule, words};
+use crate::client::{connection, reservation_of, reservation_of_group, role_of, soft_rule, words};
 use crate::field::{EVER, LAST, Value, count, fields, time, time_of_us};
 use crate::processor::Processor;
 use crate::requests::opcodes;
@@ -10,6 +10,7 @@ use serde_json::{Value as Json, json};
 use std::collections::BTreeSet;
 use xqos_abi::{ClientEntry, ClientList, entry_flag, us};
 use xqos_core::{ReservationKind, WAIT_BOUNDS_NS};
+use xqos_text::escape::printable;
 use xqos_text::quantity::Reservation;
 use xqos_text::time::of_ns;
 use xqos_trace::histogram::Histogram;

@@ -6,11 +6,12 @@
 //! again.
 
 use super::ms;
-use crate::client::{Connection, connection, printable};
+use crate::client::{Connection, connection};
 use crate::field::{Value, count, fields, table, time_of_ms};
 use serde_json::json;
 use std::collections::{HashMap, HashSet};
 use xqos_abi::ClientEntry;
+use xqos_text::escape::printable;
 
 /// Departed clients of one user and program.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -2,7 +2,6 @@
 //! Takes a series of samples, and reads the trace in between.
 
 use super::{Client, Longest, Readings, Sample, Server, VERSION, departed, ms};
-use crate::client::printable;
 use crate::error::Result;
 use crate::feed::Feed;
 use crate::processor::{Processor, used_s};
@@ -13,6 +12,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 use xqos_abi::trace::Level;
 use xqos_abi::{ClientEntry, entry_flag};
+use xqos_text::escape::printable;
 use xqos_trace::histogram::Histogram;
 use xqos_trace::model::{Figures, Kind};
 

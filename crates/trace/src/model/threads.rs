@@ -5,6 +5,7 @@ use super::Model;
 use std::collections::BTreeMap;
 use xqos_abi::trace::{Entry, Event};
 use xqos_core::Time;
+use xqos_text::escape::printable;
 
 /// The process to which a thread belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -109,6 +110,5 @@ impl Model {
 /// A name up to the first zero byte. Control characters become "?".
 pub fn text(bytes: &[u8]) -> String {
     let name = bytes.split(|&byte| byte == 0).next().unwrap_or_default();
-    let name = String::from_utf8_lossy(name);
-    name.chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect()
+    printable(&String::from_utf8_lossy(name))
 }

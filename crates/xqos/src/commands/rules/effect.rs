@@ -8,13 +8,14 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use xqos_abi::ClientEntry;
-use xqos_agent::client::{described, printable, reservation_of, soft_rule};
+use xqos_agent::client::{described, reservation_of, soft_rule};
 use xqos_agent::rules::window_facts::WindowFacts;
 use xqos_agent::rules::{facts, process::Users, viewers};
 use xqos_agent::session::Session;
 use xqos_rules::decide::{Chosen, RuleSet, Verdict};
 use xqos_rules::facts::{ClientFacts, Key, State};
 use xqos_rules::setting::SettingKind;
+use xqos_text::escape::printable;
 use xqos_text::quantity::{Slice, Weight};
 
 /// One client and the effect of all rules on it.

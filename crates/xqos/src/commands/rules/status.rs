@@ -3,11 +3,11 @@
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use xqos_agent::client::printable;
 use xqos_agent::rules::selection_lock::{self, Question};
 use xqos_agent::rules::status::Status;
 use xqos_agent::session::display_name;
 use xqos_cli::output::{self, line, print};
+use xqos_text::escape::printable;
 use xqos_text::table::{Column, Table};
 use xqos_text::time::ago_of_ms;
 

@@ -8,11 +8,11 @@ use serde::Deserialize;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use xqos_agent::client::printable;
 use xqos_agent::field::{Field, Place};
 use xqos_agent::sample::{CLIENT, Client};
 use xqos_cli::output;
 use xqos_rules::files::read_named_text;
+use xqos_text::escape::printable;
 use xqos_text::nearest::nearest;
 
 const VERSION: u32 = 1;

@@ -7,10 +7,11 @@ use super::super::settings::{self, Grouping, Settings};
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashSet};
-use xqos_agent::client::{Connection, connection, printable};
+use xqos_agent::client::{Connection, connection};
 use xqos_agent::field::Value;
 use xqos_agent::rules::process::Users;
 use xqos_agent::sample::Client;
+use xqos_text::escape::printable;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Key {
