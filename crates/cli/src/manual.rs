@@ -9,7 +9,7 @@ use clap::Command;
 use clap_mangen::Man;
 use std::fs;
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::UNIX_EPOCH;
 use xqos_text::time;
 
 /// Writes xqos.1, xqos-run.1 and so on into `folder`, which is created if necessary. Commands of other programs are
@@ -66,8 +66,8 @@ fn page(man: &Man, command: &Command, date: &str) -> Result<String> {
 /// The date of SOURCE_DATE_EPOCH (for reproducible packages), or else the current date.
 fn today() -> String {
     let given = std::env::var("SOURCE_DATE_EPOCH").ok().and_then(|seconds| seconds.parse().ok());
-    let now = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    time::date(given.unwrap_or_else(now))
+    let seconds: i64 = given.unwrap_or_else(|| UNIX_EPOCH.elapsed().map_or(0, |since| since.as_secs() as i64));
+    time::utc(seconds.saturating_mul(1_000_000_000), "%F")
 }
 
 /// Makes text between backquotes bold, such as `xqos list`.

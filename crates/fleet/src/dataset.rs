@@ -7,10 +7,10 @@
 use crate::error::Error;
 use crate::file::Writer;
 use crate::tables::Table;
-use chrono::DateTime;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::PathBuf;
+use xqos_text::time;
 
 /// A day, in UTC.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -18,7 +18,7 @@ pub struct Day(String);
 
 impl Day {
     pub fn of_unix_ns(ns: i64) -> Day {
-        Day(DateTime::from_timestamp_nanos(ns).date_naive().to_string())
+        Day(time::utc(ns, "%F"))
     }
 
     /// `2026-01-31`.

@@ -80,8 +80,7 @@ pub fn module_version(path: &Path) -> Result<String> {
 
 /// Seconds since 1970 as `2024-02-29 13:05 UTC`.
 pub fn date(seconds: u64) -> String {
-    let (hour, minute) = (seconds / 3600 % 24, seconds / 60 % 60);
-    format!("{} {hour:02}:{minute:02} UTC", xqos_text::time::date(seconds))
+    xqos_text::time::utc((seconds as i64).saturating_mul(1_000_000_000), "%F %H:%M UTC")
 }
 
 fn processor(cpuinfo: &str) -> String {

@@ -27,8 +27,8 @@ pub use child::{adopt_orphans, end_with_this_thread, fork, hand_over, isolate, r
 pub use files::{peer, peer_pid, poll, readable, ready, select, wait_for_terminal};
 pub use network::{Interface, Namespaces, enter_before_exec, open_tun, unshare};
 pub use own::{
-    calling_user, effective_ids, has_capabilities, has_keyboard, host_name, local_time, monotonic_ns, own_path,
-    realtime_offset_ns, terminal_columns,
+    calling_user, effective_ids, has_capabilities, has_keyboard, host_name, monotonic_ns, own_path, realtime_offset_ns,
+    terminal_columns,
 };
 pub use process::{Process, Processes, Procfs, exists, pids, threads};
 pub use program::{last_part, program};

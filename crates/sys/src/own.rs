@@ -49,18 +49,6 @@ pub fn has_keyboard() -> bool {
     tcgetpgrp(io::stdin()).is_ok_and(|group| group == getpgrp())
 }
 
-/// Year, month, day, hour, minute and second in the local time zone.
-pub fn local_time(unix_seconds: i64) -> [i32; 6] {
-    // SAFETY: both pointers are valid during the call; a tm consists of numbers and a pointer that is not used, for
-    // which zeros are valid.
-    let time = unsafe {
-        let mut time: libc::tm = std::mem::zeroed();
-        libc::localtime_r(&raw const unix_seconds, &raw mut time);
-        time
-    };
-    [time.tm_year + 1900, time.tm_mon + 1, time.tm_mday, time.tm_hour, time.tm_min, time.tm_sec]
-}
-
 pub fn effective_ids() -> (u32, u32) {
     (geteuid().as_raw(), getegid().as_raw())
 }

@@ -2,6 +2,7 @@
 //! Parsing and printing of times.
 
 use crate::number::{self, NumberError, TIMES};
+use chrono::{DateTime, Local};
 
 /// Parses a time into nanoseconds. The error is a sentence that says what to write instead.
 pub fn read_ns(text: &str) -> Result<u64, String> {
@@ -38,17 +39,14 @@ pub fn ago_of_ms(ms: f64) -> String {
     }
 }
 
-pub fn date(unix_seconds: u64) -> String {
-    // Count years from March, so that a leap day is the last day of its year.
-    let days = unix_seconds / 86_400 + 719_468;
-    let (era, day_of_era) = (days / 146_097, days % 146_097);
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * from_march + 2) / 5 + 1;
-    let month = if from_march < 10 { from_march + 3 } else { from_march - 9 };
-    let year = era * 400 + year_of_era + u64::from(month <= 2);
-    format!("{year}-{month:02}-{day:02}")
+/// A point in time in UTC, in a format of chrono such as `%F`.
+pub fn utc(unix_ns: i64, format: &str) -> String {
+    DateTime::from_timestamp_nanos(unix_ns).format(format).to_string()
+}
+
+/// Like [`utc`], in the local time zone.
+pub fn local(unix_ns: i64, format: &str) -> String {
+    DateTime::from_timestamp_nanos(unix_ns).with_timezone(&Local).format(format).to_string()
 }
 
 /// Number and unit. The unit is chosen after rounding, so 999.6 us becomes 1.00 ms.
@@ -108,6 +106,7 @@ mod tests {
 
     #[test]
     fn dates_follow_the_calendar() {
+        let date = |unix_seconds: i64| utc(unix_seconds * 1_000_000_000, "%F");
         assert_eq!(date(0), "1970-01-01");
         assert_eq!(date(951_782_400), "2000-02-29");
         assert_eq!(date(1_767_225_599), "2025-12-31");

@@ -11,6 +11,7 @@ use xqos_abi::trace::{Entry, Event, Words};
 use xqos_cli::output;
 use xqos_core::Time;
 use xqos_sys as sys;
+use xqos_text::time;
 use xqos_trace::export::page;
 use xqos_trace::file::{Header, Writer};
 use xqos_trace::kernel::is_name;
@@ -81,9 +82,8 @@ impl Folders {
     }
 
     fn create(&self) -> Result<PathBuf> {
-        let now = std::time::UNIX_EPOCH.elapsed().map_or(0, |since| since.as_secs());
-        let [year, month, day, hour, minute, second] = sys::local_time(now as i64);
-        let name = format!("xqos-why-{year}-{month:02}-{day:02}-{hour:02}{minute:02}{second:02}");
+        let now = std::time::UNIX_EPOCH.elapsed().map_or(0, |since| since.as_nanos() as i64);
+        let name = time::local(now, "xqos-why-%F-%H%M%S");
         let names = std::iter::once(name.clone()).chain((2..1000).map(|number| format!("{name}-{number}")));
         for folder in names.map(|name| self.parent.join(name)) {
             match fs::create_dir(&folder) {

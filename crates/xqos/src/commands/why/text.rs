@@ -3,8 +3,7 @@
 
 use std::fmt::Write;
 use xqos_core::{PolicyKind, Time};
-use xqos_sys as sys;
-use xqos_text::time::of_ns;
+use xqos_text::time::{self, of_ns};
 use xqos_text::width::wrapped;
 use xqos_trace::file::Header;
 use xqos_trace::show::role_name;
@@ -251,8 +250,7 @@ fn selector(party: &Party) -> String {
 /// The time of day: `12:03:04.512`.
 fn clock(at: Time, header: &Header) -> String {
     let unix_ns = i128::from(at.0) + i128::from(header.realtime_offset_ns);
-    let [.., hour, minute, second] = sys::local_time(unix_ns.div_euclid(1_000_000_000) as i64);
-    format!("{hour:02}:{minute:02}:{second:02}.{:03}", unix_ns.rem_euclid(1_000_000_000) / 1_000_000)
+    time::local(i64::try_from(unix_ns).unwrap_or(i64::MAX), "%H:%M:%S%.3f")
 }
 
 fn counted(count: usize, what: &str) -> String {
