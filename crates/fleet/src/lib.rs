@@ -7,6 +7,7 @@
 //! | [`column`] | kinds of columns, and the collection of rows into columns |
 //! | [`file`] | writes one Parquet file |
 //! | [`dataset`] | the folder, partitioned by host, display and day |
+//! | [`message_line`] | messages of a capture as lines of JSON |
 //!
 //! Readers need nothing from xqos: names, types and units are in the files, and [`SCHEMA`] is the version of the
 //! tables. Adding a column does not change the version. Files are named after their session, so exporting a trace again
@@ -18,6 +19,7 @@ pub mod column;
 pub mod dataset;
 mod error;
 pub mod file;
+pub mod message_line;
 pub mod tables;
 
 pub use error::Error;

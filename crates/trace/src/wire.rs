@@ -8,10 +8,10 @@
 use crate::indices::Indices;
 use crate::model::Model;
 use anyhow::{Context, Result, bail};
-use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::io::BufRead;
 use xqos_core::Time;
+use xqos_fleet::message_line::MessageLine;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
@@ -41,28 +41,6 @@ pub struct Wire {
     pub names: Vec<String>,
 }
 
-/// A line of `xqos analyse --messages --json`.
-#[derive(Deserialize)]
-struct Line {
-    kind: String,
-    connection: u32,
-    seconds: f64,
-    /// Only `opened` and `joined` have it.
-    unix_ns: Option<i64>,
-    client: Option<String>,
-    name: Option<String>,
-    #[serde(default)]
-    sequence: u64,
-    #[serde(default)]
-    length: u64,
-    fields: Option<Fields>,
-}
-
-#[derive(Deserialize)]
-struct Fields {
-    resource_id_base: Option<String>,
-}
-
 impl Wire {
     /// Reads the lines. `realtime_offset_ns` is that of the trace's header.
     pub fn read(lines: impl BufRead, realtime_offset_ns: i64) -> Result<Wire> {
@@ -70,10 +48,12 @@ impl Wire {
         let mut start_ns = None;
         for text in lines.lines() {
             let text = text.context("cannot read the messages")?;
-            let line: Line = serde_json::from_str(&text).with_context(|| format!("cannot read the message {text}"))?;
+            let line: MessageLine =
+                serde_json::from_str(&text).with_context(|| format!("cannot read the message {text}"))?;
             let since_ns = (line.seconds * 1e9).round() as i64;
             if let (Some(unix_ns), None) = (line.unix_ns, start_ns) {
-                start_ns = Some(unix_ns - since_ns - realtime_offset_ns);
+                let offset_ns = since_ns.saturating_add(realtime_offset_ns);
+                start_ns = Some((unix_ns as i64).saturating_sub(offset_ns));
             }
             let Some(start_ns) = start_ns else { bail!("the messages do not begin with a connection") };
             let at = Time(u64::try_from(start_ns.saturating_add(since_ns)).unwrap_or(0));
@@ -84,12 +64,17 @@ impl Wire {
                     connection.name = format!("{} (connection {number})", line.client.unwrap_or_default());
                 }
                 "program" => connection.name = format!("{name} (connection {number})"),
-                "setup-reply" => connection.accepted = line.fields.and_then(|fields| Some((fields.base()?, at))),
+                "setup-reply" => {
+                    let fields = line.fields.unwrap_or_default();
+                    let base = fields.get("resource_id_base").and_then(|base| base.strip_prefix("0x"));
+                    connection.accepted = base.and_then(|base| Some((u32::from_str_radix(base, 16).ok()?, at)));
+                }
                 "request" | "reply" | "event" | "error" => {
-                    let shown = if line.kind == "error" { format!("error {name}") } else { name };
+                    let shown = if line.kind == "error" { format!("error {name}") } else { name.into_owned() };
                     let name = names.index(shown);
-                    let (is_request, bytes) = (line.kind == "request", line.length);
-                    connection.messages.push(Message { at, is_request, sequence: line.sequence, bytes, name });
+                    let (sequence, bytes) = (line.sequence.unwrap_or(0), line.length.unwrap_or(0));
+                    let is_request = line.kind == "request";
+                    connection.messages.push(Message { at, is_request, sequence, bytes, name });
                 }
                 _ => {}
             }
@@ -135,12 +120,6 @@ impl Connection {
         let times = self.messages.iter().map(|message| message.at).chain(self.accepted.map(|(_, at)| at));
         let (first, last) = times.fold((Time::NEVER, Time(0)), |(first, last), at| (first.min(at), last.max(at)));
         first <= to.after(PRECISION_NS) && last.after(PRECISION_NS) >= from
-    }
-}
-
-impl Fields {
-    fn base(&self) -> Option<u32> {
-        u32::from_str_radix(self.resource_id_base.as_ref()?.strip_prefix("0x")?, 16).ok()
     }
 }
 

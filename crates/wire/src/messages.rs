@@ -11,9 +11,13 @@
 use crate::observe::{ConnectionId, Direction, Ending, Message, MissingBytes, Observer, Opened};
 use crate::x11::fields;
 use crate::x11::message_name::Filter;
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde_json::{Value, json};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt::Arguments;
 use std::io::{self, Write};
+use xqos_fleet::message_line::MessageLine;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
@@ -56,13 +60,13 @@ impl<W: Write> MessageLog<W> {
     }
 
     /// Writes a line about a message, or if there is a filter, about nothing else.
-    fn line(
+    fn line<'a, K: Serialize>(
         &mut self,
         id: ConnectionId,
         at_ns: u64,
         message: Option<&Message<'_>>,
         text: Arguments<'_>,
-        value: impl FnOnce() -> Value,
+        line: impl FnOnce() -> MessageLine<'a, K>,
     ) {
         self.last_ns = at_ns;
         let ns = at_ns.saturating_sub(*self.start_ns.get_or_insert(at_ns));
@@ -78,9 +82,8 @@ impl<W: Write> MessageLog<W> {
         let result = match self.format {
             Format::Text => writeln!(self.out, "{seconds} {number} {text}"),
             Format::Json => {
-                let mut value = value();
-                value["connection"] = number.into();
-                value["seconds"] = (ns as f64 / 1e9).into();
+                let mut value = json!(MessageLine { connection: number, seconds: ns as f64 / 1e9, ..line() });
+                value.as_object_mut().into_iter().for_each(|members| members.retain(|_, value| *value != Value::Null));
                 writeln!(self.out, "{value}")
             }
         };
@@ -92,24 +95,24 @@ fn arrow(direction: Direction) -> char {
     if direction == Direction::Requests { '>' } else { '<' }
 }
 
-/// `{"name": "value"}` of the fields that [`fields::text`] shows.
-fn as_object(fields: &str) -> Map<String, Value> {
+/// Names and values of the fields that [`fields::text`] shows.
+fn as_object(fields: &str) -> BTreeMap<Cow<'_, str>, Cow<'_, str>> {
     let pairs = fields.split(fields::SEPARATOR).filter_map(|field| field.split_once(' '));
-    pairs.map(|(name, value)| (name.to_owned(), value.into())).collect()
+    pairs.map(|(name, value)| (name.into(), value.into())).collect()
 }
 
 impl<W: Write> Observer for MessageLog<W> {
     fn opened(&mut self, id: ConnectionId, opened: &Opened) {
         let Opened { at_ns, client, server, started_midstream } = *opened;
         let how = if started_midstream { "joined" } else { "opened" };
-        let (from, to) = (client.to_string(), server.to_string());
-        let value = || json!({"kind": how, "client": from, "server": to, "unix_ns": at_ns});
-        self.line(id, at_ns, None, format_args!("{how} {client} {server}"), value);
+        let [from, to] = [client, server].map(|address| Some(address.to_string().into()));
+        let line = || MessageLine { kind: how, client: from, server: to, unix_ns: Some(at_ns), ..Default::default() };
+        self.line(id, at_ns, None, format_args!("{how} {client} {server}"), line);
     }
 
     fn named(&mut self, id: ConnectionId, program: &str) {
-        let value = || json!({"kind": "program", "name": program});
-        self.line(id, self.last_ns, None, format_args!("program {}", program.escape_debug()), value);
+        let line = || MessageLine { kind: "program", name: Some(program.into()), ..Default::default() };
+        self.line(id, self.last_ns, None, format_args!("program {}", program.escape_debug()), line);
     }
 
     fn message(&mut self, id: ConnectionId, message: &Message<'_>) {
@@ -117,22 +120,29 @@ impl<W: Write> Observer for MessageLog<W> {
         let fields = fields::text(message);
         let shown = if fields.is_empty() { String::new() } else { format!(": {}", fields.replace('\t', ", ")) };
         let arrow = arrow(kind.direction());
-        let value = || {
-            let fields = as_object(&fields);
-            json!({"kind": kind, "sequence": sequence, "name": name, "length": length, "fields": fields})
+        let line = || MessageLine {
+            kind: json!(kind),
+            sequence: Some(sequence),
+            name: Some(name.into()),
+            length: Some(length),
+            fields: Some(as_object(&fields)),
+            ..Default::default()
         };
         let message = Some(message);
-        self.line(id, last_ns, message, format_args!("{arrow} {sequence} {kind:?} {name} {length}{shown}"), value);
+        self.line(id, last_ns, message, format_args!("{arrow} {sequence} {kind:?} {name} {length}{shown}"), line);
     }
 
     fn gap(&mut self, id: ConnectionId, gap: &MissingBytes) {
         let MissingBytes { direction, at_ns, offset, length, .. } = *gap;
         let arrow = arrow(direction);
-        let value = || json!({"kind": "gap", "direction": arrow, "offset": offset, "length": length});
-        self.line(id, at_ns, None, format_args!("{arrow} gap {offset} {length}"), value);
+        let (direction, offset, length) = (Some(arrow), Some(offset), Some(length));
+        let line = || MessageLine { kind: "gap", direction, offset, length, ..Default::default() };
+        self.line(id, at_ns, None, format_args!("{arrow} gap {} {}", gap.offset, gap.length), line);
     }
 
     fn ended(&mut self, id: ConnectionId, at_ns: u64, ending: Ending) {
-        self.line(id, at_ns, None, format_args!("ended {ending:?}"), || json!({"kind": "ended", "ending": ending}));
+        let word = Some(format!("{ending:?}").to_lowercase());
+        let line = || MessageLine { kind: "ended", ending: word, ..Default::default() };
+        self.line(id, at_ns, None, format_args!("ended {ending:?}"), line);
     }
 }
