@@ -19,13 +19,13 @@
 
 use crate::decide::{Chosen, RuleSet};
 use crate::facts::{ClientFacts, Key, State, States, bounded, unit_of};
-use crate::mistake::{Mistake, clean};
 use crate::read::table::{Report, Table, value_of};
 use crate::rule::{Place, Rule};
 use crate::setting::{Setting, Value};
 use std::collections::BTreeSet;
 use toml::Spanned;
 use toml::de::DeValue;
+use xqos_text::mistake::{Mistake, clean};
 use xqos_text::nearest::nearest;
 
 #[derive(Clone, Debug, Default)]

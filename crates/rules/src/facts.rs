@@ -7,6 +7,7 @@
 
 use std::borrow::Cow;
 use xqos_core::named;
+use xqos_text::mistake::clean;
 
 /// Only this many bytes of a fact are used, because a client can report text of any length.
 pub const MAX_FACT: usize = 4096;
@@ -105,7 +106,7 @@ impl ClientFacts {
             Key::State => self.describe_states(),
             _ => self.texts(key).map(|texts| match texts {
                 [] => "none".to_owned(),
-                texts => texts.iter().map(|text| crate::mistake::clean(text)).collect::<Vec<_>>().join(" and "),
+                texts => texts.iter().map(|text| clean(text)).collect::<Vec<_>>().join(" and "),
             }),
         }
     }

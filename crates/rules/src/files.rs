@@ -9,7 +9,6 @@
 //! as long as the loader exists, so a mistake never removes rules.
 
 use crate::decide::RuleSet;
-use crate::mistake::Mistake;
 use crate::read::{self, File, MAX_FILE, MAX_RULES, Scope};
 use crate::rule::{Limits, Rule};
 use rustix::fs::OFlags;
@@ -18,6 +17,7 @@ use std::fs::{self, Metadata};
 use std::io::{ErrorKind, Read};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use xqos_text::mistake::{Mistake, clean};
 
 /// Maximum number of files in a folder. Together with the size limit of 1 MB per file it bounds the cost of a load.
 pub const MAX_FILES: usize = 256;
@@ -237,7 +237,7 @@ fn inside(folder: &Path, path: &Path) -> Result<PathBuf, String> {
         true => Ok(target),
         false => Err(format!(
             "is a link out of its folder, to {}: copy the file here (an empty file masks a lower one)",
-            crate::mistake::clean(&target.to_string_lossy())
+            clean(&target.to_string_lossy())
         )),
     }
 }
@@ -267,7 +267,6 @@ fn contents(path: &Path, user: Option<u32>) -> Result<Vec<u8>, String> {
 fn text(file: &str, bytes: Vec<u8>) -> Result<String, Vec<Mistake>> {
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
-        let line = error.as_bytes()[..at].iter().filter(|&&byte| byte == b'\n').count() + 1;
-        vec![Mistake { file: file.into(), line, what: "is not UTF-8 from this line on: save it as UTF-8".to_owned() }]
+        vec![Mistake::at(file, error.as_bytes(), at, "is not UTF-8 from this line on: save it as UTF-8")]
     })
 }

@@ -13,7 +13,6 @@
 //! | [`decide`] | evaluates rules: which settings apply, from which rule, and why other rules do not match |
 //! | [`expect`] | test files: facts and the expected settings |
 //! | [`files`] | loads rule files from their folders; the only module that does I/O |
-//! | [`mistake`] | errors in a file, with their lines |
 
 #![forbid(unsafe_code)]
 
@@ -21,10 +20,9 @@ pub mod decide;
 pub mod expect;
 pub mod facts;
 pub mod files;
-pub mod mistake;
 pub mod pattern;
 pub mod read;
 pub mod rule;
 pub mod setting;
 
-pub use mistake::Mistake;
+pub use xqos_text::mistake::Mistake;

@@ -8,7 +8,6 @@ pub(crate) mod table;
 
 use crate::decide::letter_case;
 use crate::facts::{Key, State};
-use crate::mistake::{Mistake, clean};
 use crate::pattern::Pattern;
 use crate::rule::{Condition, Limits, Matcher, Place, Rule};
 use crate::setting::{Setting, SettingKind, Value, name};
@@ -17,6 +16,7 @@ use std::ops::Range;
 use table::{Report, Table, value_of};
 use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
+use xqos_text::mistake::{Mistake, clean};
 
 /// Maximum size of a file, in bytes.
 pub const MAX_FILE: u64 = 1 << 20;

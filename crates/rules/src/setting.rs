@@ -8,6 +8,7 @@
 use std::fmt;
 use std::str::FromStr;
 use xqos_core::{ReservationKind, named};
+use xqos_text::mistake::clean;
 use xqos_text::number::{self, NumberError, decimal};
 use xqos_text::quantity::{Reservation, Slice, Weight};
 
@@ -274,10 +275,9 @@ pub fn name(text: &str) -> Result<String, String> {
     let is_fit = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     match (1..=NAME_LENGTH).contains(&text.len()) && text.bytes().all(is_fit) {
         true => Ok(text.to_owned()),
-        false => Err(format!(
-            "'{}' is not a valid name: write 1 to {NAME_LENGTH} letters, digits and . _ -",
-            crate::mistake::clean(text)
-        )),
+        false => {
+            Err(format!("'{}' is not a valid name: write 1 to {NAME_LENGTH} letters, digits and . _ -", clean(text)))
+        }
     }
 }
 

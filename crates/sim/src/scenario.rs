@@ -31,8 +31,8 @@ pub(crate) use file::BEGAN;
 use crate::generator::Habit;
 use crate::server::{Polling, Settings};
 use std::collections::BTreeMap;
-use std::fmt;
 use xqos_core::{Parameters, PolicyKind, Reservation};
+use xqos_text::mistake::Mistake;
 
 /// Durations by name, in microseconds.
 pub type Costs = BTreeMap<String, f64>;
@@ -53,31 +53,10 @@ pub fn named(name: &str, costs: &Costs) -> Result<Scenario, Mistake> {
         Some((_, text)) => Scenario::read(&format!("{name}.toml"), text, costs),
         None => {
             let known = ALL.map(|(known, _)| known).join(", ");
-            let what = format!("there is no such scenario: choose among {known}");
-            Err(Mistake { file: format!("{name}.toml"), line: 0, what })
+            Err(Mistake::in_file(&format!("{name}.toml"), format!("there is no such scenario: choose among {known}")))
         }
     }
 }
-
-/// An error in a file: its line, the fault, and the remedy.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mistake {
-    pub file: String,
-    /// 0 stands for the whole file.
-    pub line: usize,
-    pub what: String,
-}
-
-impl fmt::Display for Mistake {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.line {
-            0 => write!(out, "{}: {}", self.file, self.what),
-            line => write!(out, "{}:{line}: {}", self.file, self.what),
-        }
-    }
-}
-
-impl std::error::Error for Mistake {}
 
 /// A policy, and whether the scenario's reservations are requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

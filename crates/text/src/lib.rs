@@ -7,12 +7,14 @@
 //! | [`number`], [`time`] | numbers with a unit: parsing and printing |
 //! | [`width`] | width of text in a terminal |
 //! | [`escape`] | control characters and line breaks in text of other programs |
+//! | [`mistake`] | errors in files that users write, with their lines |
 //! | [`nearest`] | suggestions for mistyped words |
 //! | [`table`] | tables that fit the terminal |
 
 #![forbid(unsafe_code)]
 
 pub mod escape;
+pub mod mistake;
 pub mod nearest;
 pub mod number;
 pub mod quantity;

@@ -3,14 +3,17 @@
 //!
 //! The offsets of lines are computed once, so many mistakes do not slow down the parser.
 
-use crate::mistake::{MAX_REPORTED, Mistake, clean};
 use crate::setting::Value;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
+use xqos_text::mistake::{Mistake, clean};
 use xqos_text::nearest::nearest;
+
+/// Maximum number of mistakes reported for one file.
+const MAX_REPORTED: usize = 20;
 
 /// The known keys of a table, with their values.
 pub(crate) type Table<'a, 'i> = BTreeMap<&'a str, &'a Spanned<DeValue<'i>>>;

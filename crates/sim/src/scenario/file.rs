@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Parses and validates the text of a scenario file.
 
-use super::{Costs, Group, Mistake, Regime, Scenario};
+use super::{Costs, Group, Regime, Scenario};
 use crate::generator::{Habit, Pace};
 use crate::server::{MAX_CLIENTS, Polling, Settings};
 use crate::workload::Run;
@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use toml::Spanned;
 use xqos_core::{Parameters, Reservation, ReservationKind, Time};
+use xqos_text::mistake::Mistake;
 
 /// An hour. Longer durations are probably unit mistakes.
 const MAX_LENGTH_US: f64 = 3.6e9;
@@ -148,9 +149,7 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn mistake(&self, at: Range<usize>, what: impl Into<String>) -> Mistake {
-        let before = &self.text.as_bytes()[..at.start.min(self.text.len())];
-        let line = before.iter().filter(|&&byte| byte == b'\n').count() + 1;
-        Mistake { file: self.file.to_owned(), line, what: what.into() }
+        Mistake::at(self.file, self.text.as_bytes(), at.start, what)
     }
 
     fn scenario(&self, file: &File) -> Result<Scenario, Mistake> {

@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: MIT
-//! A mistake in a rule file: the line, the reason and what to write instead.
-//!
-//! Every reason to refuse a file is a value of this type, so the daemon, `xqos rules check` and the tests all print
-//! the same text.
+//! A mistake in a file that a user writes: the line, the reason and what to write instead.
 
+use crate::escape::printable;
 use std::fmt;
 use std::sync::Arc;
-use xqos_text::escape::printable;
 
-/// Maximum number of mistakes reported for one file.
-pub const MAX_REPORTED: usize = 20;
 /// Maximum number of characters that a message quotes from a file.
 const MAX_QUOTED: usize = 60;
 
@@ -25,6 +20,12 @@ impl Mistake {
     /// A mistake that concerns a whole file or folder.
     pub fn in_file(file: &str, what: impl Into<String>) -> Mistake {
         Mistake { file: file.into(), line: 0, what: what.into() }
+    }
+
+    /// A mistake in the line that has this byte of the text.
+    pub fn at(file: &str, text: &[u8], offset: usize, what: impl Into<String>) -> Mistake {
+        let line = text.iter().take(offset).filter(|&&byte| byte == b'\n').count() + 1;
+        Mistake { file: file.into(), line, what: what.into() }
     }
 }
 
