@@ -7,7 +7,7 @@
 
 use crate::model::Model;
 use xqos_abi::trace::{Entry, Event};
-use xqos_core::{ClientId, Fact, Service, Time};
+use xqos_core::{Fact, Service, Time};
 
 /// Longest time from the end of a slice to the server's poll.
 const POLLED_NS: u64 = 2_000_000;
@@ -66,8 +66,6 @@ pub struct Blocks {
     /// The longest block since the last decision.
     open: Option<Block>,
     grab: Option<(usize, Time)>,
-    /// The decision whose slice has not ended, without client if the server chose.
-    dispatched: Option<(Option<ClientId>, Time)>,
 }
 
 impl Blocks {
@@ -82,7 +80,6 @@ impl Blocks {
         }
         match event.what {
             Entry::Fact(Fact::Served(Service { client, start, end, requests, last_request: request, .. })) => {
-                self.dispatched = None;
                 let key = model.key(client)?;
                 self.offer(Blocker::Slice { key, requests, request }, start.min(end), end);
             }
@@ -91,12 +88,7 @@ impl Blocks {
                 let block = self.open.as_mut().filter(|block| block.ends_before(at) && block.client() != Some(key))?;
                 block.waiting.push(key);
             }
-            // A client that disconnects ends its slice without a record of the slice.
-            Entry::Fact(Fact::Disconnected { .. }) => self.dispatched = None,
-            Entry::Dispatch { client, .. } => {
-                self.dispatched = Some((client, at));
-                return self.open.take().filter(Block::counts);
-            }
+            Entry::Dispatch { .. } => return self.open.take().filter(Block::counts),
             _ => {}
         }
         None
@@ -105,15 +97,6 @@ impl Blocks {
     /// Adds a time in which the server had no processor.
     pub fn absent(&mut self, from: Time, to: Time) {
         self.offer(Blocker::NoProcessor, from, to);
-    }
-
-    /// The slice that has not ended, as its client and its begin. If the server chose, it can only be known that the
-    /// client is the only one that is ready.
-    pub fn unfinished(&self, model: &Model) -> Option<(ClientId, Time)> {
-        let (client, at) = self.dispatched?;
-        let mut ready = model.present().filter(|client| client.waits_since().is_some());
-        let only = ready.next().filter(|_| ready.next().is_none()).map(|client| client.id);
-        Some((client.or(only)?, at))
     }
 
     /// The last block, even if no client was found waiting, if it lasts until `now`.

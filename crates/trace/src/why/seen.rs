@@ -146,9 +146,8 @@ impl<'a> Seen<'a> {
 
     pub fn conclude(mut self) -> Diagnosis {
         let now = self.model.now;
-        if let Some((client, start)) = self.blocks.unfinished(&self.model).filter(|&(_, start)| start < now) {
-            let service = Service { requests: 1, still_ready: true, ..Service::new(client, start, now) };
-            self.take(&Event { at: now, what: Entry::Fact(Fact::Served(service)) });
+        if let Some(Event { at, what: Entry::Fact(Fact::Served(service)) }) = self.model.unfinished() {
+            self.take(&Event { at, what: Entry::Fact(Fact::Served(Service { requests: 1, ..service })) });
         }
         let last = std::mem::take(&mut self.blocks).finish(now);
         last.into_iter().for_each(|block| self.offer(block));
