@@ -2,6 +2,7 @@
 //! Attributes waiting time: each slice is a cause for every client that waited during the slice.
 
 use super::{Burst, Cause, Model};
+use std::collections::VecDeque;
 use xqos_abi::trace::{Entry, Event};
 use xqos_core::{ClientId, Fact, Service, Time};
 
@@ -41,10 +42,7 @@ impl Model {
         for at in 0..self.ready.len() {
             self.blame_on(self.ready[at], &slice);
         }
-        self.slices.push_back(slice);
-        if self.slices.len() > SLICES_KEPT {
-            self.slices.pop_front();
-        }
+        keep(&mut self.slices, SLICES_KEPT, slice);
     }
 
     pub(super) fn blame_on(&mut self, key: usize, slice: &Slice) {
@@ -88,10 +86,7 @@ impl Model {
         if let Some(key) = id.map(|id| self.create_unless(id, at)) {
             self.clients[key].grabbed_at = Some(at);
             self.clients[key].figures(|figures| figures.grabs += 1);
-            self.grabs.push_back(Grab { holder: key, start: at, end: Time::NEVER });
-            if self.grabs.len() > GRABS_KEPT {
-                self.grabs.pop_front();
-            }
+            keep(&mut self.grabs, GRABS_KEPT, Grab { holder: key, start: at, end: Time::NEVER });
         }
     }
 
@@ -173,12 +168,17 @@ impl Model {
         }
         if to == self.server_pid {
             if let Some(since) = self.runnable_since.take() {
-                self.absences.push_back((since, at));
-                if self.absences.len() > ABSENCES_KEPT {
-                    self.absences.pop_front();
-                }
+                keep(&mut self.absences, ABSENCES_KEPT, (since, at));
             }
         }
+    }
+}
+
+/// Adds an element, and drops the oldest one if there are too many.
+fn keep<T>(recent: &mut VecDeque<T>, most: usize, last: T) {
+    recent.push_back(last);
+    if recent.len() > most {
+        recent.pop_front();
     }
 }
 
