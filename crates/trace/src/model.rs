@@ -100,6 +100,11 @@ impl Model {
         self.began.map_or(0, |began| self.now.since(began))
     }
 
+    /// Time from the first record to this time, which may be earlier.
+    pub fn since_start_ns(&self, at: Time) -> f64 {
+        (i128::from(at.0) - i128::from(self.began.unwrap_or(at).0)) as f64
+    }
+
     /// The bursts with the longest waits, longest first.
     pub fn worst(&self) -> &[Burst] {
         &self.worst

@@ -48,8 +48,7 @@ impl Filter {
 
 /// A record as a line: seconds since the start, kind, client and details.
 pub fn line(event: &Event, model: &Model, names: &Names) -> String {
-    let began = model.began.unwrap_or(event.at);
-    let seconds = (i128::from(event.at.0) - i128::from(began.0)) as f64 / 1e9;
+    let seconds = model.since_start_ns(event.at) / 1e9;
     let client = event.what.client().map(|id| match model.key(id) {
         Some(key) => model.name(key),
         None => format!("client {}", id.0),

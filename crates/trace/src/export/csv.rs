@@ -26,8 +26,7 @@ pub fn write(events: impl Iterator<Item = Event>, names: &Names, out: &mut impl 
 }
 
 fn line(event: &Event, model: &Model, names: &Names) -> String {
-    let began = model.began.unwrap_or(event.at);
-    let seconds = (i128::from(event.at.0) - i128::from(began.0)) as f64 / 1e9;
+    let seconds = model.since_start_ns(event.at) / 1e9;
     let client = event.what.client().and_then(|id| model.key(id)).map(|key| &model.clients()[key].identity);
     let who = client.map_or_else(
         || ",,".to_owned(),

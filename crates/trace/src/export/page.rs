@@ -154,13 +154,15 @@ struct Lanes {
 impl Lanes {
     fn take(&mut self, event: &Event) {
         let burst = self.model.take(event);
-        let Some(began) = self.model.began else { return };
-        let since = |at: Time| (i128::from(at.0) - i128::from(began.0)) as f64;
-        self.processors.take(event, began, since);
-        burst.into_iter().for_each(|burst| self.burst(&burst, began));
-        if let Entry::Fact(Fact::Grabbed { by }) = event.what {
-            self.grab(by, event.at, began);
+        if self.model.began.is_none() {
+            return;
         }
+        self.processors.take(event, &self.model);
+        burst.into_iter().for_each(|burst| self.burst(&burst));
+        if let Entry::Fact(Fact::Grabbed { by }) = event.what {
+            self.grab(by, event.at);
+        }
+        let since = |at: Time| self.model.since_start_ns(at);
         let Some(key) = event.what.client().and_then(|id| self.model.key(id)) else { return };
         let lane = self.lanes.entry(key).or_default();
         match event.what {
@@ -186,30 +188,28 @@ impl Lanes {
         }
     }
 
-    fn burst(&mut self, burst: &Burst, began: Time) {
+    fn burst(&mut self, burst: &Burst) {
         let lane = self.lanes.entry(burst.key).or_default();
-        lane.bursts[0].push((i128::from(burst.activation.0) - i128::from(began.0)) as f64);
-        lane.bursts[1].push((i128::from(burst.end.0) - i128::from(began.0)) as f64);
+        lane.bursts[0].push(self.model.since_start_ns(burst.activation));
+        lane.bursts[1].push(self.model.since_start_ns(burst.end));
     }
 
-    fn grab(&mut self, holder: Option<ClientId>, at: Time, began: Time) {
+    fn grab(&mut self, holder: Option<ClientId>, at: Time) {
         if let Some((key, since)) = self.grab.take() {
             let lane = self.lanes.entry(key).or_default();
-            lane.grabs[0].push(since.since(began) as f64);
-            lane.grabs[1].push(at.since(began) as f64);
+            lane.grabs[0].push(self.model.since_start_ns(since));
+            lane.grabs[1].push(self.model.since_start_ns(at));
         }
         self.grab = holder.and_then(|id| self.model.key(id)).map(|key| (key, at));
     }
 
     fn page(mut self, header: &Header, names: &Names, Additions { wire, explanation }: Additions) -> Page {
-        if let Some(began) = self.model.began {
-            self.grab(None, self.model.now, began);
-            self.model.unfinished().into_iter().for_each(|event| self.take(&event));
-            self.model.end_bursts().iter().for_each(|burst| self.burst(burst, began));
-        }
+        self.grab(None, self.model.now);
+        self.model.unfinished().into_iter().for_each(|event| self.take(&event));
+        self.model.end_bursts().iter().for_each(|burst| self.burst(burst));
         let Lanes { model, mut lanes, processors, requests, .. } = self;
-        let since = |at: Time| model.began.map_or(0.0, |began| (i128::from(at.0) - i128::from(began.0)) as f64);
-        let (of_clients, of_others) = wire::lanes(&wire, &model, since);
+        let since = |at: Time| model.since_start_ns(at);
+        let (of_clients, of_others) = wire::lanes(&wire, &model);
         of_clients.into_iter().for_each(|(key, messages)| lanes.entry(key).or_default().wire = Some(messages));
         lanes.retain(|_, lane| !lane.slices[0].0.is_empty() || !lane.bursts[0].0.is_empty() || lane.wire.is_some());
         for (&key, lane) in &mut lanes {
@@ -234,7 +234,7 @@ impl Lanes {
             level: header.level.clone(),
             span_ns: model.span_ns() as f64,
             lost: model.lost,
-            kernel: processors.finish(&model, since),
+            kernel: processors.finish(&model),
             names: requests.all.iter().map(|&request| name_of(request, names)).collect(),
             messages: wire.names,
             worst: worst.collect(),

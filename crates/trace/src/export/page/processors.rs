@@ -7,7 +7,6 @@ use crate::model::{Model, Owner, Run, Running};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use xqos_abi::trace::{Entry, Event};
-use xqos_core::Time;
 
 #[derive(Debug, Default, Serialize)]
 pub struct Processor {
@@ -47,38 +46,38 @@ pub struct Processors {
 }
 
 impl Processors {
-    /// `since` converts a time to nanoseconds since the start of the trace.
-    pub fn take(&mut self, event: &Event, began: Time, since: impl Fn(Time) -> f64) {
-        let at = event.at;
-        if let Some(run) = self.running.take(event, began) {
-            self.run(run, &since);
+    /// Takes an event after the model.
+    pub fn take(&mut self, event: &Event, model: &Model) {
+        let at = model.since_start_ns(event.at);
+        if let Some(run) = self.running.take(event, model.began.unwrap_or(event.at)) {
+            self.run(run, model);
         }
         match event.what {
             Entry::Wakeup { cpu, thread } => {
                 let lane = self.lanes.entry(cpu).or_default();
-                lane.wakeups.push(since(at));
+                lane.wakeups.push(at);
                 lane.woken.push_integer(self.threads.index(thread));
             }
             Entry::Interrupt { cpu, number, is_soft, ns } => {
                 let of_kind = &mut self.lanes.entry(cpu).or_default().interrupts[usize::from(is_soft)];
-                of_kind.begins.push(since(at) - ns as f64);
-                of_kind.ends.push(since(at));
+                of_kind.begins.push(at - ns as f64);
+                of_kind.ends.push(at);
                 of_kind.names.push_integer(self.interrupts.index((number, is_soft)));
             }
             _ => {}
         }
     }
 
-    fn run(&mut self, run: Run, since: impl Fn(Time) -> f64) {
+    fn run(&mut self, run: Run, model: &Model) {
         let lane = self.lanes.entry(run.cpu).or_default();
-        lane.runs[0].push(since(run.from));
-        lane.runs[1].push(since(run.to));
+        lane.runs[0].push(model.since_start_ns(run.from));
+        lane.runs[1].push(model.since_start_ns(run.to));
         lane.threads.push_integer(self.threads.index(run.thread));
     }
 
     /// The lanes, the threads and the names of the interrupts.
-    pub fn finish(mut self, model: &Model, since: impl Fn(Time) -> f64) -> Page {
-        std::mem::take(&mut self.running).unfinished(model.now).for_each(|run| self.run(run, &since));
+    pub fn finish(mut self, model: &Model) -> Page {
+        std::mem::take(&mut self.running).unfinished(model.now).for_each(|run| self.run(run, model));
         let thread = |&thread: &u32| Thread {
             name: model.thread_name(thread),
             owner: match model.thread_owner(thread) {
