@@ -46,9 +46,9 @@ pub struct Workload {
     pub plans: Vec<Plan>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Reading {
-    plan: Option<Plan>,
+    plan: Plan,
     done: Option<Time>,
     current: Option<Burst>,
     of_slice: Vec<Run>,
@@ -83,40 +83,24 @@ impl Workload {
             Entry::Fact(Fact::Disconnected { client }) => self.finish(reading.remove(&client)),
             Entry::Fact(Fact::Connected { client, .. }) => self.finish(reading.insert(client, Reading::new(client))),
             Entry::Identity { client, .. } | Entry::Name { client, .. } => {
-                let plan = reading.entry(client).or_insert_with(|| Reading::new(client)).plan.as_mut();
-                if let Some(plan) = plan {
-                    plan.identity.push(event.what);
-                }
+                Reading::of(reading, client).plan.identity.push(event.what);
             }
             Entry::Fact(Fact::SyncPriority { client, priority }) => {
-                if let Some(plan) = reading.get_mut(&client).and_then(|one| one.plan.as_mut()) {
-                    plan.sync_priority = priority;
-                }
+                Reading::change(reading, client, |one| one.plan.sync_priority = priority)
             }
             Entry::Fact(Fact::Role { client, role }) if role.is_any() => {
-                if let Some(plan) = reading.get_mut(&client).and_then(|one| one.plan.as_mut()) {
-                    plan.role = role;
-                }
+                Reading::change(reading, client, |one| one.plan.role = role)
             }
-            Entry::Fact(Fact::Input { client }) => {
-                if let Some(one) = reading.get_mut(&client) {
-                    one.inputs += 1;
-                }
-            }
-            Entry::Fact(Fact::Arrived { client }) => {
-                let began = self.began;
-                reading.entry(client).or_insert_with(|| Reading::new(client)).arrive(began, at);
-            }
+            Entry::Fact(Fact::Input { client }) => Reading::change(reading, client, |one| one.inputs += 1),
+            Entry::Fact(Fact::Arrived { client }) => Reading::of(reading, client).arrive(self.began, at),
             Entry::Request { client, request, bytes, ns } => {
-                if let Some(one) = reading.get_mut(&client) {
-                    one.add(Run { requests: 1, request_ns: ns, request, bytes });
-                }
+                Reading::change(reading, client, |one| one.add(Run { requests: 1, request_ns: ns, request, bytes }))
             }
             Entry::Fact(Fact::Served(Service {
                 client, start, requests, last_request, bytes, still_ready, ..
             })) => {
                 let (began, bytes) = (self.began, u32::try_from(bytes).unwrap_or(u32::MAX));
-                let one = reading.entry(client).or_insert_with(|| Reading::new(client));
+                let one = Reading::of(reading, client);
                 one.arrive(began, start);
                 one.serve(at.since(start), requests, last_request, bytes);
                 if !still_ready {
@@ -131,10 +115,8 @@ impl Workload {
     fn begin(&mut self, reading: &mut BTreeMap<ClientId, Reading>, state: &[u64], at: Time) {
         let Some(scheduler) = Scheduler::restore(state) else { return };
         for id in (0..ClientId::LIMIT as u16).map(ClientId).filter(|&id| scheduler.usage(id).is_some()) {
-            let one = reading.entry(id).or_insert_with(|| Reading::new(id));
-            if let Some(plan) = one.plan.as_mut() {
-                plan.role = scheduler.role(id);
-            }
+            let one = Reading::of(reading, id);
+            one.plan.role = scheduler.role(id);
             if scheduler.is_ready(id) {
                 one.arrive(self.began, at);
             }
@@ -144,8 +126,8 @@ impl Workload {
     fn finish(&mut self, one: Option<Reading>) {
         let Some(mut one) = one else { return };
         one.done(self.ended);
-        if let Some(plan) = one.plan.filter(|plan| !plan.bursts.is_empty()) {
-            self.plans.push(plan);
+        if !one.plan.bursts.is_empty() {
+            self.plans.push(one.plan);
         }
     }
 }
@@ -153,7 +135,17 @@ impl Workload {
 impl Reading {
     fn new(id: ClientId) -> Reading {
         let plan = Plan { id, identity: Vec::new(), sync_priority: 0, role: Role::NONE, bursts: Vec::new() };
-        Reading { plan: Some(plan), ..Reading::default() }
+        Reading { plan, done: None, current: None, of_slice: Vec::new(), inputs: 0 }
+    }
+
+    fn change(reading: &mut BTreeMap<ClientId, Reading>, id: ClientId, change: impl FnOnce(&mut Reading)) {
+        if let Some(one) = reading.get_mut(&id) {
+            change(one);
+        }
+    }
+
+    fn of(reading: &mut BTreeMap<ClientId, Reading>, id: ClientId) -> &mut Reading {
+        reading.entry(id).or_insert_with(|| Reading::new(id))
     }
 
     fn arrive(&mut self, began: Time, at: Time) {
@@ -185,8 +177,8 @@ impl Reading {
     fn done(&mut self, at: Time) {
         let Some(burst) = self.current.take() else { return };
         self.done = Some(at);
-        if let Some(plan) = self.plan.as_mut().filter(|_| !burst.runs.is_empty()) {
-            plan.bursts.push(burst);
+        if !burst.runs.is_empty() {
+            self.plan.bursts.push(burst);
         }
     }
 }
