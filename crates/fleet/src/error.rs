@@ -2,25 +2,15 @@
 //! Errors from the disk or from the Parquet library.
 
 use parquet::errors::ParquetError;
-use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
 /// Each variant names the file that could not be written.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
+    #[error("cannot write {}: {_1}", .0.display())]
     File(PathBuf, io::Error),
+    #[error("cannot write {}: {_1}", .0.display())]
     Parquet(PathBuf, ParquetError),
 }
-
-impl fmt::Display for Error {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Error::File(path, why) => write!(out, "cannot write {}: {why}", path.display()),
-            Error::Parquet(path, why) => write!(out, "cannot write {}: {why}", path.display()),
-        }
-    }
-}
-
-impl std::error::Error for Error {}
