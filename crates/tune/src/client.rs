@@ -22,8 +22,8 @@ use crate::demand::{Demand, LEAST_BUDGET_NS};
 use crate::detector::{Beat, Condition, Detection, Detector, GAPS_NS};
 use crate::follow::{Follow, Verdict};
 use crate::jobs::{Burst, Job, JoinResult, Joiner, LONGEST_NS};
+use crate::order;
 use crate::period::{Fit, SHORTEST_NS};
-use std::collections::VecDeque;
 use xqos_core::Time;
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -120,7 +120,7 @@ pub struct Client {
     phase: Phase,
     need: Option<Need>,
     memory: Option<Memory>,
-    recent: VecDeque<Burst>,
+    recent: Vec<Burst>,
     last: Time,
     /// Successive attempts that found no period.
     failures: usize,
@@ -133,10 +133,7 @@ impl Client {
     pub fn take(&mut self, burst: Burst) {
         self.advance(burst.start);
         self.last = self.last.max(burst.end).max(burst.start);
-        self.recent.push_back(burst);
-        if self.recent.len() > BURSTS_KEPT {
-            self.recent.pop_front();
-        }
+        order::keep(&mut self.recent, BURSTS_KEPT, burst);
         match &mut self.phase {
             Phase::Silent => self.begin(burst.start, false, &[burst]),
             Phase::Aperiodic { until } if burst.start >= *until => self.begin(burst.start, false, &[burst]),
@@ -158,9 +155,7 @@ impl Client {
                 self.job(job);
             }
         }
-        let period_ns = self.need.map_or(0, |need| need.period_ns);
-        let is_silent = now.since(self.last) > SILENCE_NS.max(period_ns.saturating_mul(SILENCE_PERIODS));
-        if is_silent && !matches!(self.phase, Phase::Silent) {
+        if now.since(self.last) > self.silence_ns() && !matches!(self.phase, Phase::Silent) {
             self.remember();
             self.leave();
             (self.phase, self.need, self.failures) = (Phase::Silent, None, 0);
@@ -171,9 +166,12 @@ impl Client {
     /// The time at which the client becomes silent unless it has a burst before; call [`advance`](Client::advance) at
     /// that time. `None` if it is already silent.
     pub fn next_update(&self) -> Option<Time> {
+        (!matches!(self.phase, Phase::Silent)).then(|| self.last.after(self.silence_ns() + 1))
+    }
+
+    fn silence_ns(&self) -> u64 {
         let period_ns = self.need.map_or(0, |need| need.period_ns);
-        let silence_ns = SILENCE_NS.max(period_ns.saturating_mul(SILENCE_PERIODS));
-        (!matches!(self.phase, Phase::Silent)).then(|| self.last.after(silence_ns + 1))
+        SILENCE_NS.max(period_ns.saturating_mul(SILENCE_PERIODS))
     }
 
     /// The reservation that the client should have now.
@@ -255,8 +253,7 @@ impl Client {
 
     fn accept(&mut self, found: Detection) {
         let Detection { beat, jobs, joiner, .. } = found;
-        let rest_ns = if let Beat::Loop(rest) = beat { rest.rest_ns } else { 0 };
-        let period_ns = if rest_ns > 0 { LONGEST_NS } else { beat.length_ns() };
+        let period_ns = if let Beat::Clock(fit) = beat { fit.period_ns } else { LONGEST_NS };
         let mut demand = Demand::new(&jobs, period_ns);
         let before = self.memory.take().filter(|memory| memory.beat.agrees(&beat, 5));
         if let Some(memory) = before {
@@ -323,9 +320,6 @@ impl Client {
 impl Periodic {
     /// T; for a closed loop, the rest plus Q.
     fn period_ns(&self) -> u64 {
-        match self.follow.beat {
-            Beat::Clock(fit) => fit.period_ns,
-            Beat::Loop(rest) => rest.rest_ns.saturating_add(self.demand.budget_ns()).min(LONGEST_NS),
-        }
+        self.follow.beat.period_ns(self.demand.budget_ns()).min(LONGEST_NS)
     }
 }

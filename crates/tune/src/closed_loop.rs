@@ -14,7 +14,7 @@
 //!
 //! Invariant: a rest is shorter than the longest period.
 
-use crate::jobs::{Job, LONGEST_NS};
+use crate::jobs::{Job, LONGEST_NS, intervals, rests};
 use crate::order;
 
 /// Maximum scatter of rests, relative to that of intervals.
@@ -39,8 +39,7 @@ pub struct LoopFit {
 
 /// The rest of a closed loop. `None` for other clients.
 pub fn rest(jobs: &[Job]) -> Option<LoopFit> {
-    let intervals: Vec<u64> = jobs.windows(2).map(|pair| pair[1].start.since(pair[0].start)).collect();
-    let rests: Vec<u64> = jobs.windows(2).map(|pair| pair[1].start.since(pair[0].end)).collect();
+    let (intervals, rests) = (intervals(jobs), rests(jobs));
     if rests.len() < 2 {
         return None;
     }

@@ -24,7 +24,6 @@
 
 use crate::jobs::Job;
 use crate::order;
-use std::collections::VecDeque;
 use xqos_core::Time;
 
 /// Covers the error of a quantile of 48 jobs.
@@ -54,8 +53,8 @@ impl Low {
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Demand {
-    demands: VecDeque<u64>,
-    recent: VecDeque<Job>,
+    demands: Vec<u64>,
+    recent: Vec<Job>,
     budget_ns: u64,
     low: Option<Low>,
 }
@@ -86,15 +85,15 @@ impl Demand {
 
     /// Quantile H.
     pub(crate) fn quantile_ns(&self) -> u64 {
-        order::quantile(self.values(), 15, 16)
+        order::quantile(&self.demands, 15, 16)
     }
 
     pub(crate) fn median_ns(&self) -> u64 {
-        order::median(self.values())
+        order::median(&self.demands)
     }
 
     pub(crate) fn mean_ns(&self) -> u64 {
-        order::mean(self.values())
+        order::mean(&self.demands)
     }
 
     pub(crate) fn take(&mut self, job: &Job, period_ns: u64) {
@@ -155,19 +154,8 @@ impl Demand {
     }
 
     fn keep(&mut self, job: &Job) {
-        self.demands.push_back(job.demand_ns);
-        self.recent.push_back(*job);
-        if self.demands.len() > JOBS_KEPT {
-            self.demands.pop_front();
-        }
-        if self.recent.len() > RECENT {
-            self.recent.pop_front();
-        }
-        self.demands.make_contiguous();
-    }
-
-    fn values(&self) -> &[u64] {
-        self.demands.as_slices().0
+        order::keep(&mut self.demands, JOBS_KEPT, job.demand_ns);
+        order::keep(&mut self.recent, RECENT, *job);
     }
 }
 

@@ -20,7 +20,6 @@ use crate::closed_loop::{self, LoopFit};
 use crate::jobs::{Burst, Job, JoinResult, Joiner};
 use crate::order;
 use crate::period::{self, Fit};
-use std::collections::VecDeque;
 use xqos_core::Time;
 
 /// The gaps g, largest first: steps of clamp(T/4, 2 ms, 10 ms).
@@ -46,6 +45,14 @@ impl Beat {
         match self {
             Beat::Clock(fit) => fit.period_ns,
             Beat::Loop(rest) => rest.rest_ns,
+        }
+    }
+
+    /// T of a clock; for a loop, the rest plus the server time of a job.
+    pub(crate) fn period_ns(&self, demand_ns: u64) -> u64 {
+        match self {
+            Beat::Clock(fit) => fit.period_ns,
+            Beat::Loop(rest) => rest.rest_ns.saturating_add(demand_ns),
         }
     }
 
@@ -85,7 +92,7 @@ impl Condition {
 pub(crate) struct Detector {
     gap_ns: u64,
     joiner: Joiner,
-    jobs: VecDeque<Job>,
+    jobs: Vec<Job>,
     since: usize,
     last: Option<Beat>,
     /// The last fit, accepted or not, for display.
@@ -104,7 +111,7 @@ pub(crate) struct Detection {
 impl Detector {
     pub(crate) fn new(gap_ns: u64) -> Detector {
         let joiner = Joiner::new(gap_ns);
-        Detector { gap_ns, joiner, jobs: VecDeque::new(), since: 0, last: None, seen: None, count: 0 }
+        Detector { gap_ns, joiner, jobs: Vec::new(), since: 0, last: None, seen: None, count: 0 }
     }
 
     /// Takes a burst. One estimate suffices to confirm `known`, a remembered beat.
@@ -144,17 +151,13 @@ impl Detector {
     fn estimate(&self, jobs: &[Job]) -> Option<Beat> {
         let beat = estimate(jobs)?;
         let demands: Vec<u64> = jobs.iter().map(|job| job.demand_ns).collect();
-        let period_ns = match beat {
-            Beat::Clock(fit) => fit.period_ns,
-            Beat::Loop(rest) => rest.rest_ns.saturating_add(order::median(&demands)),
-        };
+        let period_ns = beat.period_ns(order::median(&demands));
         let is_right_gap = self.gap_ns <= LEAST_GAP_NS || period_ns.saturating_add(period_ns / 20) >= self.gap_ns * 4;
         is_right_gap.then_some(beat)
     }
 
     fn found(&self, beat: Beat) -> Detection {
-        let (jobs, joiner) = (self.jobs.iter().copied().collect(), self.joiner.clone());
-        Detection { beat, jobs, joiner }
+        Detection { beat, jobs: self.jobs.clone(), joiner: self.joiner.clone() }
     }
 
     /// The jobs, including the open one, which has only a start.
@@ -164,8 +167,8 @@ impl Detector {
 
     fn prune(&mut self, now: Time) {
         let is_old = |job: &Job| now.since(job.start) > WINDOW_NS;
-        while self.jobs.len() > JOBS_KEPT || self.jobs.len() > LEAST_KEPT && self.jobs.front().is_some_and(is_old) {
-            self.jobs.pop_front();
+        while self.jobs.len() > JOBS_KEPT || self.jobs.len() > LEAST_KEPT && self.jobs.first().is_some_and(is_old) {
+            self.jobs.remove(0);
         }
     }
 }

@@ -21,9 +21,8 @@
 //! Invariant: a single interval never counts as a change, however long it is.
 
 use crate::detector::{Beat, estimate};
-use crate::jobs::Job;
+use crate::jobs::{Job, intervals, rests};
 use crate::order;
-use std::collections::VecDeque;
 use xqos_core::Time;
 
 const INTERVALS: usize = 6;
@@ -48,7 +47,7 @@ pub(crate) enum Verdict {
 #[derive(Clone, Debug)]
 pub(crate) struct Follow {
     pub(crate) beat: Beat,
-    jobs: VecDeque<Job>,
+    jobs: Vec<Job>,
     since_estimate: u32,
     failures: u32,
     another: Option<Beat>,
@@ -56,15 +55,12 @@ pub(crate) struct Follow {
 
 impl Follow {
     pub(crate) fn new(beat: Beat, jobs: &[Job]) -> Follow {
-        let kept = jobs.iter().rev().take(JOBS_KEPT).rev().copied().collect();
+        let kept = jobs[jobs.len().saturating_sub(JOBS_KEPT)..].to_vec();
         Follow { beat, jobs: kept, since_estimate: 0, failures: 0, another: None }
     }
 
     pub(crate) fn take(&mut self, job: Job) -> Verdict {
-        self.jobs.push_back(job);
-        if self.jobs.len() > JOBS_KEPT {
-            self.jobs.pop_front();
-        }
+        order::keep(&mut self.jobs, JOBS_KEPT, job);
         if self.is_off() {
             return Verdict::Gone;
         }
@@ -73,8 +69,7 @@ impl Follow {
             return Verdict::Kept;
         }
         self.since_estimate = 0;
-        let jobs: Vec<Job> = self.jobs.iter().copied().collect();
-        match estimate(&jobs) {
+        match estimate(&self.jobs) {
             Some(beat) => self.compare(beat),
             None => self.miss(),
         }
@@ -131,10 +126,8 @@ impl Follow {
 
     /// The last intervals of a clock, or the last rests of a loop.
     fn intervals(&self) -> Vec<u64> {
-        let last: Vec<Job> = self.jobs.iter().rev().take(INTERVALS + 1).rev().copied().collect();
-        let is_loop = matches!(self.beat, Beat::Loop(_));
-        let from = |job: &Job| if is_loop { job.end } else { job.start };
-        last.windows(2).map(|pair| pair[1].start.since(from(&pair[0]))).collect()
+        let last = &self.jobs[self.jobs.len().saturating_sub(INTERVALS + 1)..];
+        if matches!(self.beat, Beat::Loop(_)) { rests(last) } else { intervals(last) }
     }
 }
 

@@ -49,6 +49,16 @@ impl Job {
     }
 }
 
+/// Times from the start of each job to the next one.
+pub(crate) fn intervals(jobs: &[Job]) -> Vec<u64> {
+    jobs.windows(2).map(|pair| pair[1].start.since(pair[0].start)).collect()
+}
+
+/// Times from the end of each job to the start of the next one.
+pub(crate) fn rests(jobs: &[Job]) -> Vec<u64> {
+    jobs.windows(2).map(|pair| pair[1].start.since(pair[0].end)).collect()
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JoinResult {
     /// It belongs to the open job.

@@ -30,6 +30,14 @@ pub(crate) fn near(values: &[u64], centre: u64, percent: u64) -> f64 {
     values.iter().filter(is_near).count() as f64 / values.len().max(1) as f64
 }
 
+/// Adds a value, and removes the oldest one if there are too many.
+pub(crate) fn keep<T>(recent: &mut Vec<T>, most: usize, last: T) {
+    if recent.len() >= most {
+        recent.remove(0);
+    }
+    recent.push(last);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
