@@ -80,42 +80,27 @@ fn bold_commands(page: &str) -> String {
 /// Formats the text after the options. A line that ends in a colon starts a section. Indented lines keep their line
 /// breaks; all other text is filled.
 fn after_help(text: &str) -> String {
-    let mut page = String::new();
-    let mut as_is = false;
-    let mut paragraph = false;
-    for line in text.lines() {
-        let indented = line.starts_with("  ");
-        if as_is && !indented {
-            page.push_str(".fi\n.RE\n");
-            as_is = false;
+    let lines: Vec<&str> = text.lines().collect();
+    let is_indented = |line: &str| line.starts_with("  ");
+    let (mut page, mut starts_paragraph) = (String::new(), false);
+    for block in lines.chunk_by(|line, next| is_indented(line) == is_indented(next)) {
+        if is_indented(block[0]) {
+            let lines: String = block.iter().map(|line| escaped(&line[2..]) + "\n").collect();
+            page += &format!(".RS 4\n.nf\n{lines}.fi\n.RE\n");
+            continue;
         }
-        match line.strip_suffix(':') {
-            _ if line.is_empty() => paragraph = true,
-            Some(title) if !indented => {
-                page.push_str(&format!(".SH {}\n", title.to_uppercase()));
-                paragraph = false;
-            }
-            _ if indented => {
-                if !as_is {
-                    page.push_str(".RS 4\n.nf\n");
-                    as_is = true;
+        for line in block {
+            let is_first = std::mem::replace(&mut starts_paragraph, line.is_empty());
+            page += &match (line.strip_suffix(':'), line.split_once(": ")) {
+                _ if line.is_empty() => String::new(),
+                (Some(title), _) => format!(".SH {}\n", title.to_uppercase()),
+                (None, Some((title, rest))) if is_first && is_title(title) => {
+                    format!(".SH {}\n{}\n", title.to_uppercase(), escaped(rest))
                 }
-                page.push_str(&format!("{}\n", escaped(&line[2..])));
-            }
-            _ => {
-                match line.split_once(": ").filter(|(title, _)| paragraph && is_title(title)) {
-                    Some((title, rest)) => {
-                        page.push_str(&format!(".SH {}\n{}\n", title.to_uppercase(), escaped(rest)));
-                    }
-                    None if paragraph => page.push_str(&format!(".PP\n{}\n", escaped(line))),
-                    None => page.push_str(&format!("{}\n", escaped(line))),
-                }
-                paragraph = false;
-            }
+                _ if is_first => format!(".PP\n{}\n", escaped(line)),
+                _ => format!("{}\n", escaped(line)),
+            };
         }
-    }
-    if as_is {
-        page.push_str(".fi\n.RE\n");
     }
     page
 }
