@@ -23,10 +23,16 @@ pub fn of_ns(ns: u64) -> String {
     of_ms(ns as f64 / 1e6)
 }
 
-/// Like [`of_ns`], for milliseconds.
+/// Like [`of_ns`], for milliseconds. The unit is chosen after rounding, so 999.6 us becomes 1.00 ms.
 pub fn of_ms(ms: f64) -> String {
-    let (number, unit) = parts(ms * 1e6);
-    if unit.is_empty() { number } else { format!("{number} {unit}") }
+    let ns = ms * 1e6;
+    match ns.abs() {
+        0.0 => "0".to_owned(),
+        below if below < 999.5 => format!("{ns:.0} ns"),
+        below if below < 999.5e3 => format!("{} us", digits(ns / 1e3)),
+        below if below < 999.5e6 => format!("{} ms", digits(ns / 1e6)),
+        _ => format!("{} s", digits(ns / 1e9)),
+    }
 }
 
 /// An age in at most seven columns: `5 min`.
@@ -47,17 +53,6 @@ pub fn utc(unix_ns: i64, format: &str) -> String {
 /// Like [`utc`], in the local time zone.
 pub fn local(unix_ns: i64, format: &str) -> String {
     DateTime::from_timestamp_nanos(unix_ns).with_timezone(&Local).format(format).to_string()
-}
-
-/// Number and unit. The unit is chosen after rounding, so 999.6 us becomes 1.00 ms.
-fn parts(ns: f64) -> (String, &'static str) {
-    match ns.abs() {
-        0.0 => ("0".to_owned(), ""),
-        below if below < 999.5 => (format!("{ns:.0}"), "ns"),
-        below if below < 999.5e3 => (digits(ns / 1e3), "us"),
-        below if below < 999.5e6 => (digits(ns / 1e6), "ms"),
-        _ => (digits(ns / 1e9), "s"),
-    }
 }
 
 fn digits(number: f64) -> String {
