@@ -10,6 +10,7 @@ use parquet::errors::ParquetError;
 use parquet::file::writer::SerializedColumnWriter;
 use parquet::schema::types::{Type, TypePtr};
 use std::collections::HashMap;
+use std::mem::take;
 use std::sync::Arc;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -168,23 +169,16 @@ impl Cells {
 
     /// Writes the values and removes them.
     pub(crate) fn write(&mut self, column: &mut SerializedColumnWriter<'_>) -> Result<(), ParquetError> {
-        let levels = std::mem::take(&mut self.levels);
+        let levels = take(&mut self.levels);
         let levels = self.is_optional.then_some(levels.as_slice());
         match &mut self.values {
             Values::Text { values, known } => {
-                column.typed::<ByteArrayType>().write_batch(values, levels, None)?;
-                values.clear();
                 known.clear();
+                column.typed::<ByteArrayType>().write_batch(&take(values), levels, None)
             }
-            Values::Numbers(values) => {
-                column.typed::<Int64Type>().write_batch(values, levels, None)?;
-                values.clear();
-            }
-            Values::Flags(values) => {
-                column.typed::<BoolType>().write_batch(values, levels, None)?;
-                values.clear();
-            }
+            Values::Numbers(values) => column.typed::<Int64Type>().write_batch(&take(values), levels, None),
+            Values::Flags(values) => column.typed::<BoolType>().write_batch(&take(values), levels, None),
         }
-        Ok(())
+        .map(drop)
     }
 }

@@ -114,7 +114,7 @@ impl<'a> Export<'a> {
         for (cause, ns) in &burst.causes {
             let (session, ns) = (self.session.name.as_str(), long(*ns));
             let wait = tables::Wait { session, burst: number, program, uid, ns, ..Default::default() };
-            let request = request_of(cause).map(|request| self.names.of(request));
+            let request = if let Cause::Client { request, .. } = cause { Some(self.names.of(*request)) } else { None };
             let wait = caused(wait, cause, self.model.clients(), request.as_deref());
             self.waits.add(&self.header.display, &self.today, &wait)?;
         }
@@ -176,13 +176,6 @@ fn caused<'a>(
         Cause::HeldBack => tables::Wait { cause: "budget", ..wait },
         Cause::Grab { key } => tables::Wait { cause: "grab", ..by(*key) },
         Cause::Client { key, long, .. } => tables::Wait { cause: "client", request, is_long: Some(*long), ..by(*key) },
-    }
-}
-
-fn request_of(cause: &Cause) -> Option<u32> {
-    match cause {
-        Cause::Client { request, .. } => Some(*request),
-        _ => None,
     }
 }
 
