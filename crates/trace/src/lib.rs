@@ -6,7 +6,6 @@
 //! | `file` | records in a file that stays readable after a crash |
 //! | `model` | derives clients from records: shares, response times, waits and their causes |
 //! | `histogram` | durations in buckets that are at most 3 % wide |
-//! | `indices` | indices of distinct values, such as names |
 //! | `kernel` | the kernel's switches, wake-ups and interrupts on the same time axis |
 //! | `tracefs` | a private trace instance in the kernel's tracefs |
 //! | `names` | names of requests |
@@ -22,7 +21,6 @@
 pub mod export;
 pub mod file;
 pub mod histogram;
-mod indices;
 pub mod kernel;
 pub mod model;
 pub mod names;

@@ -5,9 +5,9 @@
 //! difference between that clock and its own, so both must be from the same machine. A connection of the capture is a
 //! client of the trace if the server gave both the same resource base.
 
-use crate::indices::Indices;
 use crate::model::Model;
 use anyhow::{Context, Result, bail};
+use indexmap::IndexSet;
 use std::collections::BTreeMap;
 use std::io::BufRead;
 use xqos_core::Time;
@@ -44,7 +44,7 @@ pub struct Wire {
 impl Wire {
     /// Reads the lines. `realtime_offset_ns` is that of the trace's header.
     pub fn read(lines: impl BufRead, realtime_offset_ns: i64) -> Result<Wire> {
-        let (mut wire, mut names) = (BTreeMap::<u32, Connection>::new(), Indices::default());
+        let (mut wire, mut names) = (BTreeMap::<u32, Connection>::new(), IndexSet::new());
         let mut start_ns = None;
         for text in lines.lines() {
             let text = text.context("cannot read the messages")?;
@@ -71,7 +71,7 @@ impl Wire {
                 }
                 "request" | "reply" | "event" | "error" => {
                     let shown = if line.kind == "error" { format!("error {name}") } else { name.into_owned() };
-                    let name = names.index(shown);
+                    let name = names.insert_full(shown).0 as u32;
                     let (sequence, bytes) = (line.sequence.unwrap_or(0), line.length.unwrap_or(0));
                     let is_request = line.kind == "request";
                     connection.messages.push(Message { at, is_request, sequence, bytes, name });
@@ -79,7 +79,7 @@ impl Wire {
                 _ => {}
             }
         }
-        Ok(Wire { connections: wire.into_values().collect(), names: names.all })
+        Ok(Wire { connections: wire.into_values().collect(), names: names.into_iter().collect() })
     }
 
     /// For each connection, the key of the trace's client, if the trace has it.

@@ -13,15 +13,16 @@ mod web;
 mod wire;
 
 use crate::file::Header;
-use crate::indices::Indices;
 use crate::model::{Burst, Model};
 use crate::names::Names;
 use crate::wire::Wire;
 use base64::display::Base64Display;
 use base64::engine::general_purpose::STANDARD;
+use indexmap::IndexSet;
 use processors::Processors;
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
+use std::hash::Hash;
 use xqos_abi::trace::{Entry, Event};
 use xqos_core::{ClientId, Fact, Service, Time};
 
@@ -39,6 +40,11 @@ impl Column {
 
     fn push_integer(&mut self, number: u32) {
         self.0.extend(number.to_le_bytes());
+    }
+
+    /// Adds the index of a value among all values.
+    fn push_index<T: Hash + Eq>(&mut self, all: &mut IndexSet<T>, value: T) {
+        self.push_integer(all.insert_full(value).0 as u32);
     }
 }
 
@@ -146,7 +152,7 @@ struct Lanes {
     model: Model,
     lanes: BTreeMap<usize, Lane>,
     processors: Processors,
-    requests: Indices<u32>,
+    requests: IndexSet<u32>,
     /// The holder of the server grab, and when the grab started.
     grab: Option<(usize, Time)>,
 }
@@ -169,7 +175,7 @@ impl Lanes {
             Entry::Fact(Fact::Served(Service { start, requests, last_request, .. })) => {
                 lane.slices[0].push(since(start.min(event.at)));
                 lane.slices[1].push(since(event.at));
-                lane.slice_names.push_integer(self.requests.index(last_request));
+                lane.slice_names.push_index(&mut self.requests, last_request);
                 lane.slice_requests.push_integer(requests);
             }
             Entry::Budget { left_ns, deadline, .. } => {
@@ -235,7 +241,7 @@ impl Lanes {
             span_ns: model.span_ns() as f64,
             lost: model.lost,
             kernel: processors.finish(&model),
-            names: requests.all.iter().map(|&request| name_of(request, names)).collect(),
+            names: requests.iter().map(|&request| name_of(request, names)).collect(),
             messages: wire.names,
             worst: worst.collect(),
             explanation,

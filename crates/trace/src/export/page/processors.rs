@@ -2,8 +2,8 @@
 //! The lanes of processors: the threads that the kernel ran, interrupts and wake-ups.
 
 use super::Column;
-use crate::indices::Indices;
 use crate::model::{Model, Owner, Run, Running};
+use indexmap::IndexSet;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use xqos_abi::trace::{Entry, Event};
@@ -41,8 +41,8 @@ pub struct Thread {
 pub struct Processors {
     lanes: BTreeMap<u32, Processor>,
     running: Running,
-    threads: Indices<u32>,
-    interrupts: Indices<(u32, bool)>,
+    threads: IndexSet<u32>,
+    interrupts: IndexSet<(u32, bool)>,
 }
 
 impl Processors {
@@ -56,13 +56,13 @@ impl Processors {
             Entry::Wakeup { cpu, thread } => {
                 let lane = self.lanes.entry(cpu).or_default();
                 lane.wakeups.push(at);
-                lane.woken.push_integer(self.threads.index(thread));
+                lane.woken.push_index(&mut self.threads, thread);
             }
             Entry::Interrupt { cpu, number, is_soft, ns } => {
                 let of_kind = &mut self.lanes.entry(cpu).or_default().interrupts[usize::from(is_soft)];
                 of_kind.begins.push(at - ns as f64);
                 of_kind.ends.push(at);
-                of_kind.names.push_integer(self.interrupts.index((number, is_soft)));
+                of_kind.names.push_index(&mut self.interrupts, (number, is_soft));
             }
             _ => {}
         }
@@ -72,7 +72,7 @@ impl Processors {
         let lane = self.lanes.entry(run.cpu).or_default();
         lane.runs[0].push(model.since_start_ns(run.from));
         lane.runs[1].push(model.since_start_ns(run.to));
-        lane.threads.push_integer(self.threads.index(run.thread));
+        lane.threads.push_index(&mut self.threads, run.thread);
     }
 
     /// The lanes, the threads and the names of the interrupts.
@@ -87,8 +87,8 @@ impl Processors {
             },
         };
         Page {
-            threads: self.threads.all.iter().map(thread).collect(),
-            interrupts: self.interrupts.all.iter().map(|&(number, soft)| model.interrupt_name(number, soft)).collect(),
+            threads: self.threads.iter().map(thread).collect(),
+            interrupts: self.interrupts.iter().map(|&(number, soft)| model.interrupt_name(number, soft)).collect(),
             processors: self.lanes.into_iter().map(|(number, lane)| Processor { number, ..lane }).collect(),
         }
     }
