@@ -37,7 +37,7 @@ pub enum Advice {
 }
 
 /// The clients, by a key that the caller chooses.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Tuner<K> {
     clients: BTreeMap<K, Tuned>,
 }
@@ -51,12 +51,6 @@ struct Tuned {
     refused_until: Time,
     /// Q and T of its needs are doubled, because a reservation was refused.
     is_doubled: bool,
-}
-
-impl<K> Default for Tuner<K> {
-    fn default() -> Tuner<K> {
-        Tuner { clients: BTreeMap::new() }
-    }
 }
 
 impl<K: Ord + Copy> Tuner<K> {
