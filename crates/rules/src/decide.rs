@@ -131,34 +131,33 @@ impl<'a> Evaluation<'a> {
 }
 
 fn judge(facts: &ClientFacts, rule: &Rule) -> Verdict {
-    match all_of(facts, &rule.matcher.conditions) {
-        ConditionResult::No(key) => return Verdict::Differs(key),
-        ConditionResult::Unknown(key) => return Verdict::Unknown(key),
-        ConditionResult::Yes => {}
+    match failing(facts, &rule.matcher.conditions) {
+        Some((key, Some(_))) => return Verdict::Differs(key),
+        Some((key, None)) => return Verdict::Unknown(key),
+        None => {}
     }
     let mut perhaps = None;
     for (at, conditions) in rule.matcher.exclusions.iter().enumerate() {
-        match all_of(facts, conditions) {
-            ConditionResult::Yes => return Verdict::Excluded(at),
-            ConditionResult::Unknown(key) => perhaps = perhaps.or(Some(Verdict::PerhapsExcluded(at, key))),
-            ConditionResult::No(_) => {}
+        match failing(facts, conditions) {
+            None => return Verdict::Excluded(at),
+            Some((key, None)) => perhaps = perhaps.or(Some(Verdict::PerhapsExcluded(at, key))),
+            Some(_) => {}
         }
     }
     perhaps.unwrap_or(Verdict::Matched)
 }
 
-/// The first condition that does not hold, or else the first that is unknown.
-fn all_of(facts: &ClientFacts, conditions: &[Condition]) -> ConditionResult {
-    let mut all = ConditionResult::Yes;
+/// The key of the first condition that does not hold, or else of the first that is unknown, and whether it holds.
+fn failing(facts: &ClientFacts, conditions: &[Condition]) -> Option<(Key, Option<bool>)> {
+    let mut unknown = None;
     for condition in conditions {
-        match holds(facts, condition) {
-            Some(true) => {}
-            Some(false) => return ConditionResult::No(condition.key()),
-            None if all == ConditionResult::Yes => all = ConditionResult::Unknown(condition.key()),
-            None => {}
+        match (condition.key(), holds(facts, condition)) {
+            (_, Some(true)) => {}
+            (key, Some(false)) => return Some((key, Some(false))),
+            (key, None) => unknown = unknown.or(Some((key, None))),
         }
     }
-    all
+    unknown
 }
 
 /// Returns true if the condition holds; `None` if that is unknown.
@@ -176,12 +175,4 @@ fn holds(facts: &ClientFacts, condition: &Condition) -> Option<bool> {
             }
         }
     }
-}
-
-/// Result of conditions that must all hold, with the key that decided it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ConditionResult {
-    Yes,
-    No(Key),
-    Unknown(Key),
 }
