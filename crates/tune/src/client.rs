@@ -155,7 +155,7 @@ impl Client {
                 self.job(job);
             }
         }
-        if now.since(self.last) > self.silence_ns() && !matches!(self.phase, Phase::Silent) {
+        if now.since(self.last) > self.silence_ns() && !self.is_silent() {
             self.remember();
             self.leave();
             (self.phase, self.need, self.failures) = (Phase::Silent, None, 0);
@@ -163,10 +163,9 @@ impl Client {
         }
     }
 
-    /// The time at which the client becomes silent unless it has a burst before; call [`advance`](Client::advance) at
-    /// that time. `None` if it is already silent.
-    pub fn next_update(&self) -> Option<Time> {
-        (!matches!(self.phase, Phase::Silent)).then(|| self.last.after(self.silence_ns() + 1))
+    /// Whether the client has had no burst for so long that [`advance`](Client::advance) need not be called.
+    pub(crate) fn is_silent(&self) -> bool {
+        matches!(self.phase, Phase::Silent)
     }
 
     fn silence_ns(&self) -> u64 {

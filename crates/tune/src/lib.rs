@@ -31,9 +31,9 @@ mod share;
 mod tuner;
 
 pub use client::{Client, Need, Report, State};
-pub use closed_loop::{LoopFit, rest};
+pub use closed_loop::LoopFit;
 pub use detector::Beat;
-pub use jobs::{Burst, Job, JoinResult, Joiner};
-pub use period::{Fit, fit};
-pub use share::{AUTO_LIMIT_PPM, Room, WeightedNeed, divide};
+pub use jobs::Burst;
+pub use period::Fit;
+pub use share::Room;
 pub use tuner::{Advice, Tuner};

@@ -96,7 +96,7 @@ impl<K: Ord + Copy> Tuner<K> {
 
     /// Whether any client is active, so that the next update should follow soon.
     pub fn is_active(&self) -> bool {
-        self.clients.values().any(|tuned| tuned.client.next_update().is_some())
+        self.clients.values().any(|tuned| !tuned.client.is_silent())
     }
 
     /// The actions to take now, in the order given. They are assumed to succeed; report failures with
