@@ -121,11 +121,6 @@ pub(crate) struct Group {
 }
 
 impl Scenario {
-    /// Reads a scenario. Errors refer to it as `file`.
-    pub fn read(file: &str, text: &str, costs: &Costs) -> Result<Scenario, Mistake> {
-        file::read(file, text, costs)
-    }
-
     /// Applies `settings` to the clients called `name`. An unknown name has no effect.
     pub fn with(mut self, name: &str, settings: Settings) -> Scenario {
         self.groups.iter_mut().filter(|group| group.name == name).for_each(|group| group.settings = settings);
@@ -134,9 +129,5 @@ impl Scenario {
 
     pub fn clients(&self) -> u32 {
         self.groups.iter().map(|group| group.count).sum()
-    }
-
-    pub fn seconds(&self) -> f64 {
-        self.duration_ns as f64 / 1e9
     }
 }

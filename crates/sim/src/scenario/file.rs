@@ -130,15 +130,18 @@ fn sixteen() -> u32 {
     16
 }
 
-pub(super) fn read(file: &str, text: &str, given: &Costs) -> Result<Scenario, Mistake> {
-    let mut reader = Reader { file, text, costs: BTreeMap::new() };
-    let parsed: File = toml::from_str(text)
-        .map_err(|error| reader.mistake(error.span().unwrap_or_default(), error.message().to_owned()))?;
-    for (name, value) in &parsed.costs {
-        reader.us(*value.get_ref(), value.span(), true)?;
-        reader.costs.insert(name.clone(), given.get(name).copied().unwrap_or(*value.get_ref()));
+impl Scenario {
+    /// Reads a scenario. Errors refer to it as `file`. The given costs replace those in the text.
+    pub fn read(file: &str, text: &str, given: &Costs) -> Result<Scenario, Mistake> {
+        let mut reader = Reader { file, text, costs: BTreeMap::new() };
+        let parsed: File = toml::from_str(text)
+            .map_err(|error| reader.mistake(error.span().unwrap_or_default(), error.message().to_owned()))?;
+        for (name, value) in &parsed.costs {
+            reader.us(*value.get_ref(), value.span(), true)?;
+            reader.costs.insert(name.clone(), given.get(name).copied().unwrap_or(*value.get_ref()));
+        }
+        reader.scenario(&parsed)
     }
-    reader.scenario(&parsed)
 }
 
 struct Reader<'a> {
