@@ -17,6 +17,7 @@ mod threads;
 
 pub(crate) use blame::still_absent;
 use blame::{Grab, Slice};
+use client::add;
 pub use client::{Budget, Burst, Cause, Client, Figures, Identity, Kind};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use threads::Threads;
@@ -172,7 +173,7 @@ impl Model {
                 self.budget(key, Budget { left_ns, deadline, kind, depleted, missed: false });
             }
             Entry::Request { client, request, bytes, ns } => self.request(client, request, bytes, ns),
-            Entry::Lost { records } => self.lost = self.lost.saturating_add(records),
+            Entry::Lost { records } => add(&mut self.lost, records),
             Entry::Switch { from, to, still_runnable, .. } => self.switch(from, to, still_runnable, at),
             Entry::Wakeup { thread, .. } if thread == self.server_pid => {
                 self.runnable_since.get_or_insert(at);
@@ -187,7 +188,7 @@ impl Model {
             Entry::Finished { client, ns, .. } => self.change(client, |client| {
                 client.figures(|figures| {
                     figures.finished += 1;
-                    figures.finished_ns = figures.finished_ns.saturating_add(ns);
+                    add(&mut figures.finished_ns, ns);
                 });
             }),
             Entry::Wakeup { .. }
@@ -204,11 +205,7 @@ impl Model {
             Fact::Connected { client, .. } => _ = self.create(client, at),
             Fact::Disconnected { client } => self.destroy(client, at),
             Fact::Arrived { client } => self.activate(client, at),
-            Fact::Withdrawn { client } => {
-                let key = self.key(client)?;
-                self.ready.retain(|&other| other != key);
-                self.clients[key].ready_since = None;
-            }
+            Fact::Withdrawn { client } => self.withdraw(self.key(client)?),
             Fact::Served(service) => return self.served(&service),
             Fact::Grabbed { by } => self.grab(by, at),
             Fact::Policy(kind) => self.policy = Some(kind),
@@ -249,18 +246,17 @@ impl Model {
             if scheduler.is_ready(id) && !is_ready {
                 self.activate(id, at);
             } else if !scheduler.is_ready(id) && is_ready {
-                self.clients[key].ready_since = None;
-                self.ready.retain(|&other| other != key);
+                self.withdraw(key);
             }
-            match scheduler.reservation(id) {
-                Some(state) => {
-                    self.clients[key].reservation = Some(state.reservation);
-                    let (kind, depleted) = (state.reservation.kind, state.depleted);
-                    let (left_ns, deadline) = (state.budget_left_ns, state.deadline);
-                    self.clients[key].budget = Some(Budget { left_ns, deadline, kind, depleted, missed: false });
-                }
-                None => self.clients[key].budget = None,
-            }
+            let (client, state) = (&mut self.clients[key], scheduler.reservation(id));
+            client.reservation = state.map(|state| state.reservation).or(client.reservation);
+            client.budget = state.map(|state| Budget {
+                left_ns: state.budget_left_ns,
+                deadline: state.deadline,
+                kind: state.reservation.kind,
+                depleted: state.depleted,
+                missed: false,
+            });
         }
         let known = holder.and_then(|id| self.key(id)).filter(|&key| self.clients[key].grabbed_at.is_some());
         if known.is_none() {
@@ -292,6 +288,11 @@ impl Model {
         }
     }
 
+    fn withdraw(&mut self, key: usize) {
+        self.clients[key].ready_since = None;
+        self.ready.retain(|&other| other != key);
+    }
+
     fn polled_at(&mut self, at: Time) {
         if at > self.polled[1] {
             self.polled = [self.polled[1], at];
@@ -300,13 +301,12 @@ impl Model {
 
     fn request(&mut self, id: ClientId, request: u32, bytes: u32, ns: u64) {
         let Some(key) = self.key(id) else { return };
-        let of_kind = self.requests_of_slice.entry(request).or_default();
-        *of_kind = of_kind.saturating_add(ns);
+        add(self.requests_of_slice.entry(request).or_default(), ns);
         self.clients[key].figures(|figures| {
             let kind = figures.kinds.entry(request).or_default();
             kind.count += 1;
-            kind.ns = kind.ns.saturating_add(ns);
-            kind.bytes = kind.bytes.saturating_add(bytes.into());
+            add(&mut kind.ns, ns);
+            add(&mut kind.bytes, bytes.into());
             kind.longest_ns = kind.longest_ns.max(ns);
             if figures.longest_request.is_none_or(|(longest, _)| ns > longest) {
                 figures.longest_request = Some((ns, request));
@@ -336,20 +336,20 @@ impl Model {
         let client = &mut self.clients[key];
         let waited_ns = start.since(client.waits_since);
         client.figures(|figures| {
-            figures.server_time_ns = figures.server_time_ns.saturating_add(length_ns);
+            add(&mut figures.server_time_ns, length_ns);
             if mode == Mode::Reserved {
-                figures.reserved_time_ns = figures.reserved_time_ns.saturating_add(length_ns);
+                add(&mut figures.reserved_time_ns, length_ns);
             }
             figures.requests += u64::from(requests);
             figures.slices += 1;
-            figures.waited_ns = figures.waited_ns.saturating_add(waited_ns);
+            add(&mut figures.waited_ns, waited_ns);
             figures.longest_wait_ns = figures.longest_wait_ns.max(waited_ns);
             if requests == 1 && figures.longest_request.is_none_or(|(longest, _)| length_ns > longest) {
                 figures.longest_request = Some((length_ns, last_request));
             }
         });
-        client.own_ns = client.own_ns.saturating_add(length_ns);
-        client.worked_ns = client.worked_ns.saturating_add(worked_ns);
+        add(&mut client.own_ns, length_ns);
+        add(&mut client.worked_ns, worked_ns);
         client.waits_since = end;
         if still_ready { None } else { self.finish(key, end) }
     }
@@ -365,8 +365,7 @@ impl Model {
         let (own_ns, worked_ns) = (client.own_ns, client.worked_ns);
         client.demand.add(own_ns, 0);
         for (cause, ns) in &causes {
-            let sum = self.delays.entry((key, cause.clone())).or_default();
-            *sum = sum.saturating_add(*ns);
+            add(self.delays.entry((key, cause.clone())).or_default(), *ns);
         }
         causes.sort_by_key(|&(_, ns)| std::cmp::Reverse(ns));
         let burst = Burst { key, activation, end, own_ns, worked_ns, waited_ns, causes };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Attributes waiting time: each slice is a cause for every client that waited during the slice.
 
-use super::{Burst, Cause, Model};
+use super::{Burst, Cause, Model, add};
 use std::collections::VecDeque;
 use xqos_abi::trace::{Entry, Event};
 use xqos_core::{ClientId, Fact, Service, Time};
@@ -97,7 +97,7 @@ impl Model {
                 grab.end = at;
             }
             self.clients[key].figures(|figures| {
-                figures.grabbed_ns = figures.grabbed_ns.saturating_add(held_ns);
+                add(&mut figures.grabbed_ns, held_ns);
                 figures.longest_grab_ns = figures.longest_grab_ns.max(held_ns);
             });
         }
@@ -136,7 +136,7 @@ impl Model {
             self.blame_on(key, &Slice { runs: key, request: 0, long: false, before, start: now, end: now });
             let waited_ns = now.since(self.clients[key].waits_since);
             self.clients[key].figures(|figures| {
-                figures.waited_ns = figures.waited_ns.saturating_add(waited_ns);
+                add(&mut figures.waited_ns, waited_ns);
                 figures.longest_wait_ns = figures.longest_wait_ns.max(waited_ns);
             });
         }
@@ -161,9 +161,7 @@ impl Model {
         if let Some(since) = self.runnable.remove(&to) {
             let absent_ns = at.since(since);
             for client in self.clients.iter_mut().filter(|client| client.identity.pid == to && client.gone.is_none()) {
-                client.figures(|figures| {
-                    figures.without_processor_ns = figures.without_processor_ns.saturating_add(absent_ns);
-                });
+                client.figures(|figures| add(&mut figures.without_processor_ns, absent_ns));
             }
         }
         if to == self.server_pid {

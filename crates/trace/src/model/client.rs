@@ -132,8 +132,8 @@ impl Demand {
     const REMEMBERED_NS: u64 = 1_000_000_000;
 
     pub(super) fn add(&mut self, own_ns: u64, rest_ns: u64) {
-        self.own_ns = self.own_ns.saturating_add(own_ns);
-        self.rest_ns = self.rest_ns.saturating_add(rest_ns);
+        add(&mut self.own_ns, own_ns);
+        add(&mut self.rest_ns, rest_ns);
     }
 
     /// Ages the sums. Called before an idle period is added, so that this period and the next burst count fully.
@@ -146,6 +146,11 @@ impl Demand {
     }
 }
 
+/// Adds to a sum, which a damaged trace may overflow.
+pub(super) fn add(sum: &mut u64, more: u64) {
+    *sum = sum.saturating_add(more);
+}
+
 impl Client {
     pub(super) fn figures(&mut self, change: impl Fn(&mut Figures)) {
         change(&mut self.total);
@@ -154,8 +159,7 @@ impl Client {
 
     pub(super) fn waited(&mut self, cause: Cause, ns: u64) {
         if ns > 0 {
-            let sum = self.waits.entry(cause).or_default();
-            *sum = sum.saturating_add(ns);
+            add(self.waits.entry(cause).or_default(), ns);
         }
     }
 
