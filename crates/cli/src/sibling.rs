@@ -4,7 +4,7 @@
 //! A program is looked up in the folder of this program, then in PATH. `xqos --help` lists the commands from the table
 //! here, but each program prints its own help, and shell completion asks each program for its options.
 
-use anyhow::anyhow;
+use anyhow::{Context, Result, anyhow};
 use clap::builder::{PossibleValuesParser, ValueHint, ValueParser};
 use clap::{Arg, ArgAction, Command};
 use serde::{Deserialize, Serialize};
@@ -79,11 +79,9 @@ impl Call {
     /// Replaces this process with the program; returns only on an error.
     pub fn perform(self) -> anyhow::Error {
         let Sibling { command, program, .. } = self.sibling;
-        let Some(path) = find(program) else {
-            return anyhow!(
-                "`xqos {command}` needs the program {program}, which is neither next to xqos nor in PATH: install the \
-                 package {program}"
-            );
+        let path = match needed(program, &format!("`xqos {command}`")) {
+            Ok(path) => path,
+            Err(error) => return error,
         };
         let mut process = process::Command::new(&path);
         process.args(self.arguments).envs(self.display.map(|display| ("DISPLAY", display)));
@@ -100,6 +98,15 @@ pub fn find(program: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let folders = beside.into_iter().chain(above).chain(env::split_paths(&path));
     folders.map(|folder| folder.join(program)).find(|path| path.is_file())
+}
+
+/// Like [`find`]; the error names `user`, which needs the program.
+pub fn needed(program: &str, user: &str) -> Result<PathBuf> {
+    find(program).with_context(|| {
+        format!(
+            "{user} needs the program {program}, which is neither next to xqos nor in PATH: install the package {program}"
+        )
+    })
 }
 
 /// A command with its options, as its program describes it in JSON.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Reads a capture for a trace, through the program that decodes captures.
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow};
 use std::io::{BufReader, Read};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -13,11 +13,7 @@ use xqos_trace::wire::Wire;
 
 /// The messages of a capture with the clock of the trace.
 pub fn read(capture: &Path, trace: &Trace) -> Result<Wire> {
-    let Some(program) = sibling::find("xqos-wire") else {
-        bail!(
-            "--wire needs the program xqos-wire, which is neither next to xqos nor in PATH: install the package xqos-wire"
-        )
-    };
+    let program = sibling::needed("xqos-wire", "--wire")?;
     let mut command = Command::new(&program);
     command.args(["analyse", "--messages", "--json"]).arg(capture);
     let started = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
