@@ -5,12 +5,12 @@ use crate::checked;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use rustix::thread::{UnshareFlags, move_into_link_name_space, unshare_unsafe};
 use std::ffi::CStr;
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::mem;
 use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::ptr;
@@ -30,6 +30,12 @@ pub fn unshare(namespaces: Namespaces) -> io::Result<()> {
     };
     // SAFETY: these flags keep the table of descriptors shared.
     Ok(unsafe { unshare_unsafe(flags) }?)
+}
+
+/// The identity of a process's network namespace: device and inode. `None` if the process has exited.
+pub fn network_of(pid: i32) -> Option<(u64, u64)> {
+    let namespace = fs::metadata(format!("/proc/{pid}/ns/net")).ok()?;
+    Some((namespace.dev(), namespace.ino()))
 }
 
 /// Makes the command run in these namespaces, entered in this order.

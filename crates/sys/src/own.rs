@@ -4,6 +4,7 @@
 use rustix::fs::getxattr;
 use rustix::process::{getegid, geteuid, getpgrp};
 use rustix::termios::{tcgetpgrp, tcgetwinsize};
+use rustix::thread::{CapabilitySet, capabilities};
 use rustix::time::{ClockId, clock_gettime};
 use std::io;
 
@@ -51,6 +52,11 @@ pub fn has_keyboard() -> bool {
 
 pub fn effective_ids() -> (u32, u32) {
     (geteuid().as_raw(), getegid().as_raw())
+}
+
+/// True if this process may set any scheduling (CAP_SYS_NICE).
+pub fn may_set_scheduling() -> bool {
+    capabilities(None).is_ok_and(|sets| sets.effective.contains(CapabilitySet::SYS_NICE))
 }
 
 /// True if the file has capabilities; the dynamic loader then treats it like a setuid program.

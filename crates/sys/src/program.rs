@@ -7,15 +7,14 @@
 //!
 //! Wine and Proton store a Windows path as the first argument, such as `Z:\games\one.exe`.
 
-use std::fs;
+use crate::proc;
 
 /// Bytes of a name that the kernel keeps.
 const KEPT_BYTES: usize = 15;
 
 /// The name of a process's program; empty for kernel threads and processes that have exited.
 pub fn program(pid: i32) -> String {
-    let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    named_by(&line, || fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim_end().to_owned())
+    named_by(&proc::command_line(pid), || proc::name(pid).unwrap_or_default())
 }
 
 /// The last part of a path, after the last `/`, or `\` as on Windows.

@@ -4,7 +4,6 @@
 
 use std::collections::{BTreeMap, HashMap};
 use xqos_abi::control::display_of_socket;
-use xqos_agent::displays::sockets_of;
 use xqos_text::table::{Column, Table};
 
 /// The programs connected to a display of this machine, most connections first; `None` if there are none.
@@ -33,7 +32,7 @@ fn holders(peers: &[u32]) -> Vec<(i32, usize)> {
     let mut by_inode: HashMap<u64, i32> = HashMap::new();
     for pid in xqos_sys::pids() {
         // A child that inherits a socket is listed later than the process that has opened it.
-        sockets_of(pid).into_iter().for_each(|inode| _ = by_inode.entry(inode).or_insert(pid));
+        xqos_sys::proc::sockets(pid).into_iter().for_each(|inode| _ = by_inode.entry(inode).or_insert(pid));
     }
     let mut counts: BTreeMap<i32, usize> = BTreeMap::new();
     for &inode in peers {
@@ -46,7 +45,7 @@ fn holders(peers: &[u32]) -> Vec<(i32, usize)> {
 
 /// Inodes of the sockets of a display's clients.
 fn peers(display: u32) -> Vec<u32> {
-    let connected = xqos_sys::connected_sockets().unwrap_or_default().into_iter();
+    let connected = xqos_sys::sockets::connected_unix().unwrap_or_default().into_iter();
     connected.filter(|(name, _)| display_of_socket(name) == Some(display)).map(|(_, peer)| peer).collect()
 }
 

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: MIT
+//! What /proc shows of processes and threads.
+//!
+//! A process is identified by its pid and start time, because pids are reused. Each function reads one file. `None` or
+//! an empty value means that the process has exited, or that this user may not read the file.
+//!
+//! The crate `procfs` would not make this shorter. Its table of Unix sockets lacks the flag of listening sockets, one
+//! line that it does not know makes it refuse a whole table, and it opens a folder for each process.
+
+use std::collections::{HashMap, HashSet};
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The kernel reports USER_HZ, which is 100 on all architectures that Debian has.
+const TICKS_PER_S: u64 = 100;
+
+/// Suffix that the kernel adds to the path of a program whose file was replaced, for example by an upgrade.
+const DELETED: &str = " (deleted)";
+
+/// A process that is running, or that has exited but has not been waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Process {
+    pub parent: i32,
+    /// Start time, in clock ticks since boot.
+    pub started: u64,
+    /// It has exited; only its entry is left.
+    pub zombie: bool,
+    /// Processor time in clock ticks, including that of its children that have exited.
+    pub ticks: u64,
+}
+
+/// A source of processes: /proc, or a model of it in tests.
+pub trait Processes {
+    fn look(&self, pid: i32) -> Option<Process>;
+    fn all(&self) -> HashMap<i32, Process>;
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Procfs;
+
+impl Processes for Procfs {
+    fn look(&self, pid: i32) -> Option<Process> {
+        parse_stat(&fs::read(format!("/proc/{pid}/stat")).ok()?)
+    }
+
+    fn all(&self) -> HashMap<i32, Process> {
+        pids().into_iter().filter_map(|pid| Some((pid, self.look(pid)?))).collect()
+    }
+}
+
+pub fn pids() -> Vec<i32> {
+    numbers("/proc")
+}
+
+/// The threads of a process; empty if the process has exited.
+pub fn threads(pid: i32) -> Vec<i32> {
+    numbers(&format!("/proc/{pid}/task"))
+}
+
+/// True if the process exists. A pid from another pid namespace may be 0 or unknown here.
+pub fn exists(pid: i32) -> bool {
+    Path::new(&format!("/proc/{pid}")).exists()
+}
+
+fn numbers(folder: &str) -> Vec<i32> {
+    let entries = fs::read_dir(folder).into_iter().flatten();
+    entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// The user that a process runs as.
+pub fn owner(pid: i32) -> io::Result<u32> {
+    Ok(fs::metadata(format!("/proc/{pid}"))?.uid())
+}
+
+/// The name of a process as the kernel shows it to all users: the first 15 bytes of its program's name.
+pub fn name(pid: i32) -> Option<String> {
+    Some(fs::read_to_string(format!("/proc/{pid}/comm")).ok()?.trim_end().to_owned())
+}
+
+/// The arguments of a process, each with a zero byte after it.
+pub fn command_line(pid: i32) -> Vec<u8> {
+    fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default()
+}
+
+/// The path of a process's program. The file may have been replaced since the process started.
+pub fn program_path(pid: i32) -> Option<PathBuf> {
+    let path = fs::read_link(program_file(pid)).ok()?;
+    Some(path.to_str().and_then(|path| path.strip_suffix(DELETED)).map(PathBuf::from).unwrap_or(path))
+}
+
+/// A path that opens the running program, even if its file was replaced.
+pub fn program_file(pid: i32) -> PathBuf {
+    format!("/proc/{pid}/exe").into()
+}
+
+/// The working folder of a process, as a path that leads to it.
+pub fn working_folder(pid: i32) -> PathBuf {
+    format!("/proc/{pid}/cwd").into()
+}
+
+/// The table of the files that a process has mapped, a line for each mapping, which ends with the path.
+pub fn maps(pid: i32) -> String {
+    fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default()
+}
+
+/// The control group in the unified hierarchy, or else in systemd's own hierarchy.
+pub fn control_group(pid: i32) -> Option<String> {
+    parse_control_group(&fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?)
+}
+
+fn parse_control_group(text: &str) -> Option<String> {
+    let of = |head: &str| text.lines().find_map(|line| line.strip_prefix(head));
+    let path = of("0::").or_else(|| text.lines().find_map(|line| Some(line.split_once(":name=systemd:")?.1)))?;
+    Some(path.to_owned())
+}
+
+/// The process of a thread.
+pub fn process_of(thread: u32) -> Option<u32> {
+    let status = fs::read_to_string(format!("/proc/{thread}/status")).ok()?;
+    status.lines().find_map(|line| line.strip_prefix("Tgid:")?.trim().parse().ok())
+}
+
+/// What a descriptor of a process refers to: a path, or words such as `socket:[INODE]`.
+pub fn open_file(pid: i32, descriptor: i32) -> Option<PathBuf> {
+    fs::read_link(format!("/proc/{pid}/fd/{descriptor}")).ok()
+}
+
+/// Inodes of the sockets that a process has open.
+pub fn sockets(pid: i32) -> HashSet<u64> {
+    let inode = |path: &Path| path.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok();
+    let descriptors = numbers(&format!("/proc/{pid}/fd")).into_iter();
+    descriptors.filter_map(|descriptor| inode(&open_file(pid, descriptor)?)).collect()
+}
+
+/// Processor time that a process has used so far, without its children.
+pub fn processor_time(pid: i32) -> Option<Duration> {
+    parse_processor_time(&fs::read(format!("/proc/{pid}/stat")).ok()?)
+}
+
+fn parse_processor_time(stat: &[u8]) -> Option<Duration> {
+    let mut times = fields_after_name(stat)?.skip(11).map(|field| field.parse::<u64>().ok());
+    let ticks = times.next()??.checked_add(times.next()??)?;
+    Some(Duration::from_millis(ticks.checked_mul(1000 / TICKS_PER_S)?))
+}
+
+/// How long a thread has run, and how long it has waited for a processor. The file stays open, so that a reading is one
+/// system call.
+#[derive(Debug)]
+pub struct RunTimes(File);
+
+impl RunTimes {
+    pub fn of(thread: i32) -> Option<RunTimes> {
+        File::open(format!("/proc/{thread}/schedstat")).ok().map(RunTimes)
+    }
+
+    /// Nanoseconds that the thread has run.
+    pub fn ran_ns(&self) -> Option<u64> {
+        self.field(0)
+    }
+
+    /// Nanoseconds that the thread has waited for a processor.
+    pub fn waited_ns(&self) -> Option<u64> {
+        self.field(1)
+    }
+
+    fn field(&self, number: usize) -> Option<u64> {
+        let mut text = [0; 96];
+        let length = self.0.read_at(&mut text, 0).ok()?;
+        std::str::from_utf8(&text[..length]).ok()?.split_whitespace().nth(number)?.parse().ok()
+    }
+}
+
+/// The fields of /proc/PID/stat from field 3 on. Field 2 is the program's name in parentheses; the name can contain
+/// spaces and parentheses.
+fn fields_after_name(stat: &[u8]) -> Option<impl Iterator<Item = &str>> {
+    let after_name = stat.iter().rposition(|&byte| byte == b')')? + 1;
+    Some(std::str::from_utf8(&stat[after_name..]).ok()?.split_ascii_whitespace())
+}
+
+fn parse_stat(stat: &[u8]) -> Option<Process> {
+    let mut fields = fields_after_name(stat)?;
+    // Fields 3 (state), 4 (parent), 14 to 17 (ticks) and 22 (start).
+    let state = fields.next()?;
+    let parent = fields.next()?.parse().ok()?;
+    let mut number = |skipped| fields.nth(skipped)?.parse::<u64>().ok();
+    let ticks = number(9)? + number(0)? + number(0)? + number(0)?;
+    let started = number(4)?;
+    Some(Process { parent, started, zombie: matches!(state, "Z" | "X"), ticks })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_with_spaces_and_parentheses_do_not_shift_the_fields() {
+        let stat = b"42 (a ) S 7 (b) S 17 42 42 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 98765 1000 10 0";
+        assert_eq!(parse_stat(stat), Some(Process { parent: 17, started: 98765, zombie: false, ticks: 26 }));
+        let stat = b"42 (x) Z 17 42 42 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 98765 1000 10 0";
+        assert!(parse_stat(stat).unwrap().zombie);
+        assert_eq!(parse_stat(b"42 (x"), None);
+        assert_eq!(parse_stat(b"42 (x) S 1"), None);
+    }
+
+    #[test]
+    fn the_time_of_a_process_is_read_whatever_its_name() {
+        let stat = b"12 (a) R 1 2) S 1 2 3 4 5 6 7 8 9 10 250 50 7 8 20 0 1 0 5";
+        assert_eq!(parse_processor_time(stat), Some(Duration::from_secs(3)));
+        assert_eq!((parse_processor_time(b"12 (a) S 1"), parse_processor_time(b"")), (None, None));
+        assert!(processor_time(std::process::id() as i32).is_some() && processor_time(i32::MAX).is_none());
+    }
+
+    #[test]
+    fn the_control_group_is_that_of_the_unified_hierarchy() {
+        assert_eq!(parse_control_group("1:cpu:/x\n0::/user.slice/a.scope\n").as_deref(), Some("/user.slice/a.scope"));
+        assert_eq!(parse_control_group("1:name=systemd:/b.scope\n").as_deref(), Some("/b.scope"));
+        assert_eq!(parse_control_group(""), None);
+    }
+
+    #[test]
+    fn this_process_is_listed() {
+        let me = std::process::id() as i32;
+        let process = Procfs.look(me).expect("/proc is mounted");
+        assert_eq!(process.parent, std::os::unix::process::parent_id() as i32);
+        assert_eq!(Procfs.all().get(&me).map(|one| one.started), Some(process.started));
+        assert_eq!(Procfs.look(-1), None);
+        assert!(threads(me).contains(&me) && threads(-1).is_empty());
+        assert!(exists(me) && !exists(0));
+    }
+}
