@@ -6,6 +6,8 @@ use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::path::Path;
 use xqos_abi::control::display_of_socket;
+use xqos_sys::proc::{name, sockets};
+use xqos_sys::sockets::{TcpSocket, UnixSocket, tcp, unix};
 
 /// Inodes of listening sockets with their displays.
 pub type Listening = Vec<(u64, u32)>;
@@ -21,12 +23,10 @@ pub struct Displays {
 
 impl Displays {
     pub fn read() -> Displays {
-        let table = |name: &str| fs::read_to_string(format!("/proc/net/{name}")).unwrap_or_default();
-        let mut displays = Displays::of(&table("unix"));
+        let own = std::process::id() as i32;
+        let mut displays = Displays::of(unix(own).unwrap_or_default());
         displays.keep_servers(|display, inodes| owner(Path::new("/tmp"), display, inodes));
-        for name in ["tcp", "tcp6"] {
-            displays.add_tcp(&table(name));
-        }
+        displays.add_tcp(&tcp(own).unwrap_or_default());
         displays
     }
 
@@ -50,8 +50,8 @@ impl Displays {
         let owner = lock.and_then(|lock| lock.trim().parse().ok()).filter(|&pid| is_server(pid));
         let listeners = owner.map_or_else(|| self.listeners(display), |pid| vec![pid]);
         let starts_servers = |&pid: &i32| {
-            let is_starter = program(pid).is_none_or(|name| name == "systemd" || name.starts_with("xwayland"));
-            is_starter || !sockets_of(pid).is_disjoint(&self.wayland)
+            let is_starter = name(pid).is_none_or(|name| name == "systemd" || name.starts_with("xwayland"));
+            is_starter || !sockets(pid).is_disjoint(&self.wayland)
         };
         match listeners.iter().find(|&&pid| is_server(pid)) {
             Some(&server) => stays_after_a_connection(server),
@@ -62,7 +62,7 @@ impl Displays {
     /// Processes that have the display's socket, as far as permissions allow to see that.
     fn listeners(&self, display: u32) -> Vec<i32> {
         let inodes: HashSet<u64> = self.inodes(display).into_iter().collect();
-        xqos_sys::pids().into_iter().filter(|&pid| !sockets_of(pid).is_disjoint(&inodes)).collect()
+        xqos_sys::pids().into_iter().filter(|&pid| !sockets(pid).is_disjoint(&inodes)).collect()
     }
 
     fn inodes(&self, display: u32) -> Vec<u64> {
@@ -78,38 +78,24 @@ impl Displays {
         }
     }
 
-    /// Parses the kernel's table of Unix sockets. The server's end of a connection has the path of its listener.
-    fn of(unix: &str) -> Displays {
-        const ACCEPTS: &str = "00010000";
-        const CONNECTED: [&str; 2] = ["02", "03"];
+    fn of(unix: Vec<UnixSocket>) -> Displays {
         let mut displays = Displays::default();
-        for line in unix.lines() {
-            let fields: Vec<&str> = line.split_whitespace().collect();
-            let [_, _, _, flags, _, state, inode, path] = fields[..] else { continue };
-            let inode = inode.parse();
-            let Some(display) = display_of_socket(path.strip_prefix('@').unwrap_or(path)) else {
-                let is_wayland = flags == ACCEPTS && path.contains("/wayland-");
-                displays.wayland.extend(inode.ok().filter(|_| is_wayland));
-                continue;
-            };
-            match (flags, inode) {
-                (ACCEPTS, Ok(inode)) => displays.listening.push((inode, display)),
-                _ if CONNECTED.contains(&state) => *displays.connections.entry(display).or_default() += 1,
+        for UnixSocket { listens, is_connected, inode, path } in unix {
+            match display_of_socket(path.strip_prefix('@').unwrap_or(&path)) {
+                Some(display) if listens => displays.listening.push((inode, display)),
+                Some(display) if is_connected => *displays.connections.entry(display).or_default() += 1,
+                None if listens && path.contains("/wayland-") => _ = displays.wayland.insert(inode),
                 _ => {}
             }
         }
         displays
     }
 
-    fn add_tcp(&mut self, tcp: &str) {
-        const FIRST_PORT: u32 = 6000;
-        const ESTABLISHED: &str = "01";
-        for line in tcp.lines() {
-            let mut fields = line.split_whitespace().skip(1);
-            let (Some(local), _, Some(ESTABLISHED)) = (fields.next(), fields.next(), fields.next()) else { continue };
-            let port = local.rsplit_once(':').and_then(|(_, port)| u32::from_str_radix(port, 16).ok());
-            let display = port.and_then(|port| port.checked_sub(FIRST_PORT));
-            if let Some(display) = display.filter(|&display| self.listening.iter().any(|&(_, of)| of == display)) {
+    fn add_tcp(&mut self, tcp: &[TcpSocket]) {
+        const FIRST_PORT: u16 = 6000;
+        let of_connected = tcp.iter().filter(|socket| socket.is_connected).map(|socket| socket.port);
+        for display in of_connected.filter_map(|port| port.checked_sub(FIRST_PORT)).map(u32::from) {
+            if self.listening.iter().any(|&(_, of)| of == display) {
                 *self.connections.entry(display).or_default() += 1;
             }
         }
@@ -121,13 +107,13 @@ pub fn is_server_name(program: &str) -> bool {
 }
 
 fn is_server(pid: i32) -> bool {
-    program(pid).is_some_and(|program| is_server_name(&program))
+    name(pid).is_some_and(|name| is_server_name(&name))
 }
 
 fn stays_after_a_connection(server: i32) -> bool {
-    let Ok(arguments) = fs::read_to_string(format!("/proc/{server}/cmdline")) else { return false };
-    let has = |option: &str| arguments.split('\0').any(|argument| argument == option);
-    has("-noreset") && !has("-terminate")
+    let command = xqos_sys::proc::command_line(server);
+    let has = |option: &[u8]| command.split(|&byte| byte == 0).any(|argument| argument == option);
+    has(b"-noreset") && !has(b"-terminate")
 }
 
 /// Returns true for programs that forward X connections: `near`, `cap`, and sshd.
@@ -139,29 +125,18 @@ fn passes_on(program: &str) -> bool {
 /// read. Without a lock file, look for a forwarder that has the socket, as far as permissions allow.
 fn owner(folder: &Path, display: u32, inodes: &[u64]) -> Option<String> {
     if let Ok(lock) = fs::read_to_string(folder.join(format!(".X{display}-lock"))) {
-        return program(lock.trim().parse().ok()?);
+        return name(lock.trim().parse().ok()?);
     }
-    let relays = xqos_sys::pids().into_iter().filter(|&pid| program(pid).is_some_and(|name| passes_on(&name)));
-    let has_it = |pid: &i32| sockets_of(*pid).iter().any(|inode| inodes.contains(inode));
-    relays.filter(has_it).find_map(program)
-}
-
-/// Name of a process as the kernel shows it to all users.
-pub fn program(pid: i32) -> Option<String> {
-    Some(fs::read_to_string(format!("/proc/{pid}/comm")).ok()?.trim_end().to_owned())
-}
-
-/// Inodes of the sockets that a process has open; empty without permission.
-pub fn sockets_of(pid: i32) -> HashSet<u64> {
-    let links = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
-    let inode = |path: &Path| path.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok();
-    links.filter_map(|entry| inode(&fs::read_link(entry.path()).ok()?)).collect()
+    let relays = xqos_sys::pids().into_iter().filter(|&pid| name(pid).is_some_and(|name| passes_on(&name)));
+    let has_it = |pid: &i32| sockets(*pid).iter().any(|inode| inodes.contains(inode));
+    relays.filter(has_it).find_map(name)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::os::unix::net::UnixListener;
+    use xqos_sys::sockets::{parse_tcp, parse_unix};
 
     const UNIX: &str = "Num       RefCount Protocol Flags    Type St Inode Path\n\
         0: 00000002 00000000 00010000 0001 01 623435 @/tmp/.X11-unix/X44\n\
@@ -175,7 +150,7 @@ mod tests {
 
     #[test]
     fn display_sockets_are_recognized() {
-        let displays = Displays::of(UNIX);
+        let displays = Displays::of(parse_unix(UNIX));
         assert_eq!(displays.listening, [(623_435, 44), (623_436, 44), (623_438, 5)]);
         assert_eq!(displays.numbers(), [5, 44]);
         assert!(displays.has_clients(44) && !displays.has_clients(5));
@@ -190,9 +165,8 @@ mod tests {
         let listen = |name: &str| UnixListener::bind(folder.join(name)).unwrap();
         let (_x11, _wayland) = (listen("x11"), listen("wayland"));
         let inode = |name: &str| {
-            let table = fs::read_to_string("/proc/net/unix").unwrap();
-            let line = table.lines().find(|line| line.ends_with(folder.join(name).to_str().unwrap())).unwrap();
-            line.split_whitespace().nth(6).unwrap().parse::<u64>().unwrap()
+            let all = unix(std::process::id() as i32).unwrap();
+            all.iter().find(|socket| Path::new(&socket.path) == folder.join(name)).unwrap().inode
         };
         let mut displays = Displays { listening: vec![(inode("x11"), 44), (u64::MAX, 5)], ..Displays::default() };
         assert!(displays.can_be_checked(44) && !displays.can_be_checked(5), "nobody is known to listen on the latter");
@@ -203,20 +177,20 @@ mod tests {
 
     #[test]
     fn remote_clients_count() {
-        let mut displays = Displays::of(UNIX);
-        displays.add_tcp(
+        let mut displays = Displays::of(parse_unix(UNIX));
+        displays.add_tcp(&parse_tcp(
             "  sl  local_address rem_address   st tx_queue\n\
              0: 0100007F:1775 0100007F:A0F2 0A 0\n1: 0100007F:1771 0100007F:A0F2 01 0\nnonsense\n",
-        );
+        ));
         assert!(!displays.has_clients(5), "one only listens, and the other belongs to no display");
-        displays.add_tcp(" 0: 0100007F:1775 0100007F:A0F2 01 0\n");
+        displays.add_tcp(&parse_tcp(" 0: 0100007F:1775 0100007F:A0F2 01 0\n"));
         assert!(displays.has_clients(5));
     }
 
     #[test]
     fn a_forwarder_is_no_server() {
         for (program, left) in [("xqos-wire", vec![5]), ("sshd-session", vec![5]), ("Xorg", vec![5, 44])] {
-            let mut displays = Displays::of(UNIX);
+            let mut displays = Displays::of(parse_unix(UNIX));
             displays.keep_servers(|display, inodes| {
                 assert_eq!(inodes.len(), if display == 44 { 2 } else { 1 });
                 (display == 44).then(|| program.to_owned())
@@ -233,6 +207,6 @@ mod tests {
         fs::write(folder.join(".X7-lock"), format!("{own:>10}\n")).unwrap();
         let owners = [7, 8].map(|display| owner(&folder, display, &[]));
         fs::remove_dir_all(&folder).unwrap();
-        assert_eq!(owners, [program(own as i32), None], "without a lock and a process with the socket");
+        assert_eq!(owners, [name(own as i32), None], "without a lock and a process with the socket");
     }
 }

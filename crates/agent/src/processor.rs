@@ -23,9 +23,6 @@ pub fn attributes(wanted: Reservation) -> Attributes {
 /// that normal threads share, and get it without delay.
 const OTHER_THREADS: (i32, u64) = (-15, 100_000);
 
-/// CAP_SYS_NICE (linux/capability.h).
-const SYS_NICE: u32 = 23;
-
 /// Explains how to get a missing privilege: what it is for, another way to run the program, and the capabilities to
 /// grant.
 pub fn missing_right(what: &str, run: &str, capabilities: &str) -> String {
@@ -42,15 +39,6 @@ pub fn missing_reserve_right() -> String {
 /// Explains how to get the privilege to raise programs.
 pub fn missing_raise_right() -> String {
     missing_right("set priorities", "`xqos rules run` as root", "cap_sys_nice")
-}
-
-/// Returns true if this process may reserve processor time. Only its privileges are checked: a trial reservation would
-/// occupy bandwidth for some time after its release.
-pub fn may_reserve() -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
-    let bits = effective.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok()).unwrap_or(0);
-    (bits >> SYS_NICE) & 1 == 1
 }
 
 /// Returns true if this process may raise priorities. Tries it on a separate thread.
@@ -107,20 +95,6 @@ pub fn refusal(wanted: Reservation, error: &io::Error) -> Option<Error> {
     }
 }
 
-/// Processor time that a process has used so far, in seconds; `None` if it does not exist.
-pub fn used_s(pid: i32) -> Option<f64> {
-    parse_used_s(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
-}
-
-/// The fields utime and stime of proc_pid_stat(5). The name before them can contain any characters.
-fn parse_used_s(stat: &str) -> Option<f64> {
-    /// The kernel reports USER_HZ, which is 100 on all architectures that Debian has.
-    const TICKS_PER_S: f64 = 100.0;
-    let mut times = stat.rsplit_once(')')?.1.split_ascii_whitespace().skip(11).map(|field| field.parse::<u64>().ok());
-    let ticks = times.next()??.checked_add(times.next()??)?;
-    Some(ticks as f64 / TICKS_PER_S)
-}
-
 /// Scheduling of a process's main thread, if it is not the default.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
@@ -170,14 +144,6 @@ mod tests {
         let reserved = Processor::Reserved { budget_ms: 2.0, period_ms: 10.0 };
         assert_eq!(reserved.to_string(), "2 / 10 ms");
         assert_eq!(serde_json::to_value(&reserved).unwrap()["period_ms"], 10.0);
-    }
-
-    #[test]
-    fn the_time_of_a_process_is_read_whatever_its_name() {
-        let stat = "12 (a) R 1 2) S 1 2 3 4 5 6 7 8 9 10 250 50 7 8 20 0 1 0 5";
-        assert_eq!(parse_used_s(stat), Some(3.0));
-        assert_eq!((parse_used_s("12 (a) S 1"), parse_used_s("")), (None, None));
-        assert!(used_s(std::process::id() as i32).is_some() && used_s(i32::MAX).is_none());
     }
 
     #[test]

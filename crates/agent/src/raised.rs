@@ -12,11 +12,10 @@
 use crate::processor::other_threads;
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, RawFd};
-use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
-use xqos_sys::{Attributes, Processes, Procfs};
+use xqos_sys::{Attributes, Processes, Procfs, proc};
 
 /// Maximum number of raised processes. More programs than that never redraw at the same time.
 const MAX_RAISED: usize = 64;
@@ -61,8 +60,8 @@ impl Raised {
         processes: &impl Processes,
     ) -> Verdict {
         let Some(process) = processes.look(pid) else { return Verdict::Impossible(io::ErrorKind::NotFound.into()) };
-        match std::fs::metadata(format!("/proc/{pid}")) {
-            Ok(facts) if self.user.is_none_or(|user| facts.uid() == user) => {}
+        match proc::owner(pid) {
+            Ok(owner) if self.user.is_none_or(|user| owner == user) => {}
             Ok(_) => return Verdict::Foreign,
             Err(error) => return Verdict::Impossible(error),
         }

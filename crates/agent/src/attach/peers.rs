@@ -6,9 +6,8 @@ use super::events::{Call, Event};
 use crate::error::{Result, asking, refused};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 use std::collections::{HashMap, HashSet};
-use std::fs;
 use std::os::fd::OwnedFd;
-use xqos_sys as sys;
+use xqos_sys::{self as sys, proc};
 use xqos_text::escape::printable;
 
 /// Work that is not for a client: input, viewers, timers.
@@ -87,11 +86,10 @@ impl Peers {
         if descriptor == UNKNOWN {
             return Peer { pid: None, program: "(unknown, read earlier)".to_owned() };
         }
-        let file = fs::read_link(format!("/proc/{}/fd/{descriptor}", self.pid));
-        let Ok(file) = file.map(|path| path.display().to_string()) else {
+        let Some(file) = proc::open_file(self.pid, descriptor) else {
             return Peer { pid: None, program: SHORT_LIVED.to_owned() };
         };
-        if !file.starts_with("socket:") {
+        if !file.display().to_string().starts_with("socket:") {
             return Peer { pid: None, program: SERVER.to_owned() };
         }
         // Duplicate the socket briefly, because the kernel reports the peer to any process that has the socket.

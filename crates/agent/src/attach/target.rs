@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Finds the process that serves a display: the one that listens on its socket.
 
-use crate::displays::{Displays, is_server_name, sockets_of};
+use crate::displays::{Displays, is_server_name};
 use crate::error::{Result, bail, refused};
 use crate::rules::process::exe;
 use xqos_abi::display::local_number;
@@ -61,7 +61,7 @@ fn servers() -> Vec<Target> {
     let sockets = Displays::read().listening;
     let mut found: Vec<Target> = Vec::new();
     for pid in xqos_sys::pids() {
-        let own = sockets_of(pid);
+        let own = sys::proc::sockets(pid);
         for &(_, display) in sockets.iter().filter(|(inode, _)| own.contains(inode)) {
             let server = Target { pid, program: program(pid), display: Some(display) };
             match found.iter_mut().find(|other| other.display == server.display) {

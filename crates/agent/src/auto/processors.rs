@@ -11,10 +11,10 @@ use crate::error::{Result, asking, bail};
 use crate::processor;
 use crate::raised::{Guard, Raised, Verdict};
 use std::collections::BTreeMap;
-use std::fs;
 use std::io;
 use std::time::Instant;
 use xqos_sys::Procfs;
+use xqos_sys::proc::RunTimes;
 use xqos_text::quantity::{Micros, Reservation};
 
 /// Time over which the usage of threads is compared.
@@ -44,7 +44,8 @@ pub struct Processors {
 impl Processors {
     /// The error names the missing privilege.
     pub fn start(are_own_children: bool) -> Result<Processors> {
-        if !processor::may_reserve() {
+        // A trial reservation would occupy bandwidth for some time after its release.
+        if !xqos_sys::may_set_scheduling() {
             bail!("no processor time is reserved: {}", processor::missing_reserve_right());
         }
         let raised = Raised::new(None).map_err(asking("cannot allocate the list of raised threads"))?;
@@ -137,5 +138,5 @@ fn give(raised: &mut Raised, thread: i32, wanted: Reservation, is_reserved: bool
 }
 
 fn used_ns(thread: i32) -> Option<u64> {
-    fs::read_to_string(format!("/proc/{thread}/schedstat")).ok()?.split_whitespace().next()?.parse().ok()
+    RunTimes::of(thread)?.ran_ns()
 }

@@ -2,12 +2,12 @@
 //! Queries one server in a separate thread, so that a hanging server or home folder blocks only that thread.
 
 use super::authority;
-use crate::displays;
 use crate::sample::Readings;
 use std::sync::mpsc::Sender;
 use std::thread;
 use std::time::{Duration, Instant};
 use xqos_client::{Control, Error, Peer, Socket};
+use xqos_sys::proc;
 
 /// Stack size of a query's thread. It is small, because a host with many displays briefly has one thread for each.
 const STACK_BYTES: usize = 256 << 10;
@@ -67,7 +67,7 @@ pub fn ask(display: u32, visit: Visit, number: u64, patience: Duration, answers:
 /// Queries the server and closes the connection, which would otherwise keep a server from exiting with its last client.
 fn query(display: u32, until: Instant, server: &mut Option<ServerProcess>) -> Result<Found, Error> {
     let mut note_peer = |peer: Peer| {
-        *server = Some(ServerProcess { peer, program: displays::program(peer.pid).unwrap_or_default() });
+        *server = Some(ServerProcess { peer, program: proc::name(peer.pid).unwrap_or_default() });
         peer
     };
     let control = match Control::at_socket(display, Some(until))? {

@@ -5,8 +5,6 @@
 use super::account::{Labelled, Labels};
 use crate::attach::watch::PeerUse;
 use crate::rules::process::Users;
-use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
 /// Covers a frame of a slow animation, and is short compared to the time between two scrapes.
@@ -52,7 +50,7 @@ impl Watched {
 }
 
 fn user(pid: i32, users: &Users) -> String {
-    fs::metadata(format!("/proc/{pid}")).map(|is| users.name(is.uid())).unwrap_or_default()
+    xqos_sys::proc::owner(pid).map(|owner| users.name(owner)).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -4,19 +4,18 @@
 //! Anybody may listen on a free display and name any file. A file is used only if it belongs to the user that runs the
 //! server, or if root runs the server.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::Read;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::PathBuf;
 use xqos_client::{Authority, Peer};
+use xqos_sys::proc;
 
 /// Longer than any cookie file.
 const MAX_BYTES: u64 = 1 << 20;
 
 /// Returns an empty cookie if the server names no file. Such a server admits every user of this machine, or nobody.
 pub fn find(peer: Peer, display: u32) -> Authority {
-    let command = fs::read(format!("/proc/{}/cmdline", peer.pid)).unwrap_or_default();
-    let file = named(&command).and_then(|name| open(peer, &name));
+    let file = named(&proc::command_line(peer.pid)).and_then(|name| open(peer, &name));
     let mut bytes = Vec::new();
     if let Some(file) = file {
         // The part before a read error may contain the entry.
@@ -34,7 +33,7 @@ fn named(command: &[u8]) -> Option<String> {
 
 fn open(peer: Peer, name: &str) -> Option<File> {
     // A relative path is relative to the server's working directory.
-    let path = PathBuf::from(format!("/proc/{}/cwd", peer.pid)).join(name);
+    let path = proc::working_folder(peer.pid).join(name);
     // Opening a pipe must not block.
     let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path).ok()?;
     let is = file.metadata().ok()?;
@@ -97,7 +96,7 @@ mod tests {
 
     #[test]
     fn a_file_of_another_user_is_not_read() {
-        let own = File::open("/proc/self/cmdline").unwrap().metadata().unwrap().uid();
+        let own = proc::owner(std::process::id() as i32).unwrap();
         let peer = |uid| Peer { pid: std::process::id() as i32, uid };
         assert!(open(peer(own), "Cargo.toml").is_some(), "the tests run in the folder of the package");
         assert!(open(peer(own.wrapping_add(4711)), "Cargo.toml").is_none());

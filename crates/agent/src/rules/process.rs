@@ -9,9 +9,7 @@ use std::collections::HashMap;
 use std::fs;
 use xqos_abi::{ClientEntry, cut, entry_flag};
 use xqos_rules::facts::{ClientFacts, bounded, unit_of};
-
-/// Suffix that the kernel adds to the path of a program whose file was replaced, for example by an upgrade.
-const DELETED: &str = " (deleted)";
+use xqos_sys::proc;
 
 /// Names of users by number, from /etc/passwd only. Other users are known by their number.
 #[derive(Debug, Default)]
@@ -45,7 +43,7 @@ impl Users {
 pub fn facts(entry: &ClientEntry, users: &Users) -> ClientFacts {
     let is_local = entry.flags & entry_flag::LOCAL != 0;
     let pid = (is_local && entry.pid > 0).then_some(entry.pid);
-    let cgroup = pid.and_then(|pid| cgroup(&fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?));
+    let cgroup = pid.and_then(proc::control_group).map(|path| bounded(&path).into_owned());
     ClientFacts {
         exe: pid.and_then(exe),
         name: Some(name(entry, pid)).filter(|name| !name.is_empty()),
@@ -66,16 +64,7 @@ fn name(entry: &ClientEntry, pid: Option<i32>) -> String {
 
 /// The path of a process's program.
 pub fn exe(pid: i32) -> Option<String> {
-    let path = fs::read_link(format!("/proc/{pid}/exe")).ok()?;
-    let path = path.to_string_lossy();
-    Some(bounded(path.strip_suffix(DELETED).unwrap_or(&path)).into_owned())
-}
-
-/// The control group in the unified hierarchy, or else in systemd's own hierarchy.
-fn cgroup(text: &str) -> Option<String> {
-    let of = |head: &str| text.lines().find_map(|line| line.strip_prefix(head));
-    let path = of("0::").or_else(|| text.lines().find_map(|line| Some(line.split_once(":name=systemd:")?.1)))?;
-    Some(bounded(path).into_owned())
+    Some(bounded(&proc::program_path(pid)?.to_string_lossy()).into_owned())
 }
 
 #[cfg(test)]
@@ -87,13 +76,6 @@ mod tests {
         let users = Users::parse(b"root:x:0:0:root:/root:/bin/sh\nbad\n\xff:x:7:\nann:x:1000:1000::/:/bin/sh\n");
         assert_eq!(users.names(1000), ["ann", "1000"]);
         assert_eq!(users.names(7), ["7"]);
-    }
-
-    #[test]
-    fn the_control_group_is_that_of_the_unified_hierarchy() {
-        assert_eq!(cgroup("1:cpu:/x\n0::/user.slice/a.scope\n").as_deref(), Some("/user.slice/a.scope"));
-        assert_eq!(cgroup("1:name=systemd:/b.scope\n").as_deref(), Some("/b.scope"));
-        assert_eq!(cgroup(""), None);
     }
 
     #[test]

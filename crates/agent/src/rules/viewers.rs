@@ -14,13 +14,13 @@
 //!
 //! All times are on the monotonic clock.
 
-use crate::displays::sockets_of;
 use crate::session::Session;
 use std::collections::{BTreeSet, HashSet};
-use std::fs;
 use std::time::Duration;
 use xqos_abi::control;
 use xqos_client::number_of;
+use xqos_sys::proc;
+use xqos_sys::sockets::{TcpSocket, UnixSocket, tcp, unix};
 
 /// Absences are measured in minutes, so this is often enough.
 const WATCHED: Duration = Duration::from_secs(5);
@@ -29,12 +29,6 @@ const UNWATCHED: Duration = Duration::from_millis(500);
 /// TCP port of display 0 (X11, "Connection setup").
 const X11_PORT: u32 = 6000;
 const X11_SOCKETS: &str = "/tmp/.X11-unix/X";
-/// States in /proc/net: two of TCP sockets, and one of Unix sockets.
-const ESTABLISHED: &str = "01";
-const LISTENS: &str = "0A";
-const CONNECTED: &str = "03";
-/// Flag of a listening Unix socket (SO_ACCEPTCON).
-const ACCEPTS: u32 = 1 << 16;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Viewers {
@@ -100,57 +94,42 @@ pub fn of_server(session: &Session) -> Viewers {
 
 /// `None` if the process belongs to another user or has ended.
 fn of_process(pid: u32, display: u32) -> Option<Viewers> {
-    let own = Some(sockets_of(pid as i32)).filter(|own| !own.is_empty())?;
-    let table = |name: &str| fs::read_to_string(format!("/proc/{pid}/net/{name}")).unwrap_or_default();
-    let user = std::os::unix::fs::MetadataExt::uid(&fs::metadata(format!("/proc/{pid}")).ok()?);
+    let pid = pid as i32;
+    let own = Some(proc::sockets(pid)).filter(|own| !own.is_empty())?;
+    let user = proc::owner(pid).ok()?;
     let control =
         control::paths(display, user).iter().map(|path| path.to_string_lossy().into_owned()).collect::<Vec<_>>();
-    let tables = [tcp(&(table("tcp") + &table("tcp6")), &own, display), unix(&table("unix"), &own, &control)];
-    let offered: Vec<usize> = tables.into_iter().flatten().collect();
+    let (tcp, unix) = (tcp(pid).unwrap_or_default(), unix(pid).unwrap_or_default());
+    let counts = [tcp_viewers(&tcp, &own, display), unix_viewers(&unix, &own, &control)];
+    let offered: Vec<usize> = counts.into_iter().flatten().collect();
     Some(if offered.is_empty() { Viewers::NotOffered } else { Viewers::Some(offered.into_iter().sum()) })
 }
 
 /// Number of connections to the server's listening ports; `None` if it listens only on X11's port.
-fn tcp(table: &str, own: &HashSet<u64>, display: u32) -> Option<usize> {
-    // sl, local_address, rem_address, st, queues, timer, retransmissions, uid, timeout, inode.
-    let sockets: Vec<(u32, &str)> = table
-        .lines()
-        .filter_map(|line| {
-            let fields: Vec<&str> = line.split_whitespace().collect();
-            let port = u32::from_str_radix(fields.get(1)?.rsplit_once(':')?.1, 16).ok()?;
-            own.contains(&fields.get(9)?.parse().ok()?).then_some((port, *fields.get(3)?))
-        })
-        .collect();
-    let is_offer = |&&(port, state): &&(u32, &str)| state == LISTENS && port != X11_PORT + display;
-    let ports: BTreeSet<u32> = sockets.iter().filter(is_offer).map(|&(port, _)| port).collect();
-    let is_viewer = |&&(port, state): &&(u32, &str)| state == ESTABLISHED && ports.contains(&port);
-    (!ports.is_empty()).then(|| sockets.iter().filter(is_viewer).count())
+fn tcp_viewers(sockets: &[TcpSocket], own: &HashSet<u64>, display: u32) -> Option<usize> {
+    let own = || sockets.iter().filter(|socket| own.contains(&socket.inode));
+    let is_offer = |socket: &&TcpSocket| socket.listens && u32::from(socket.port) != X11_PORT + display;
+    let ports: BTreeSet<u16> = own().filter(is_offer).map(|socket| socket.port).collect();
+    (!ports.is_empty()).then(|| own().filter(|socket| socket.is_connected && ports.contains(&socket.port)).count())
 }
 
-/// Like [`tcp`], for Unix sockets, which xrdp and `-rfbunixpath` use.
-fn unix(table: &str, own: &HashSet<u64>, control: &[String]) -> Option<usize> {
-    // Num, RefCount, Protocol, Flags, Type, St, Inode, Path.
-    let sockets: Vec<(bool, &str, &str)> = table
-        .lines()
-        .filter_map(|line| {
-            let fields: Vec<&str> = line.split_whitespace().collect();
-            let accepts = u32::from_str_radix(fields.get(3)?, 16).ok()? & ACCEPTS != 0;
-            own.contains(&fields.get(6)?.parse().ok()?).then_some((accepts, *fields.get(5)?, *fields.get(7)?))
-        })
-        .collect();
+/// Like [`tcp_viewers`], for Unix sockets, which xrdp and `-rfbunixpath` use.
+fn unix_viewers(sockets: &[UnixSocket], own: &HashSet<u64>, control: &[String]) -> Option<usize> {
+    let own = || sockets.iter().filter(|socket| own.contains(&socket.inode));
     let is_x11 = |path: &str| path.trim_start_matches('@').starts_with(X11_SOCKETS);
-    let is_offer = |path: &str| !is_x11(path) && !control.iter().any(|own| own == path);
-    let paths: BTreeSet<&str> =
-        sockets.iter().filter(|(accepts, _, path)| *accepts && is_offer(path)).map(|&(.., path)| path).collect();
-    let is_viewer =
-        |&&(accepts, state, path): &&(bool, &str, &str)| !accepts && state == CONNECTED && paths.contains(path);
-    (!paths.is_empty()).then(|| sockets.iter().filter(is_viewer).count())
+    let is_offer = |socket: &&UnixSocket| socket.listens && !is_x11(&socket.path) && !control.contains(&socket.path);
+    let paths: BTreeSet<&str> = own().filter(is_offer).map(|socket| socket.path.as_str()).collect();
+    let is_viewer = |socket: &&UnixSocket| socket.is_connected && paths.contains(socket.path.as_str());
+    (!paths.is_empty()).then(|| own().filter(is_viewer).count())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use xqos_sys::sockets::{parse_tcp, parse_unix};
 
+    const LISTENS: &str = "0A";
+    const ESTABLISHED: &str = "01";
     const LIMIT: Duration = Duration::from_secs(60);
 
     fn at(seconds: f64) -> Duration {
@@ -201,12 +180,16 @@ mod tests {
         };
         let own = HashSet::from([1, 2, 3, 4]);
         let x11 = line("1777", LISTENS, 1) + &line("1777", ESTABLISHED, 2);
-        assert_eq!(tcp(&x11, &own, 7), None, "6007 is X11's");
+        assert_eq!(tcp_viewers(&parse_tcp(&x11), &own, 7), None, "6007 is X11's");
         let offered = x11 + &line("170D", LISTENS, 3);
-        assert_eq!(tcp(&offered, &own, 7), Some(0));
-        assert_eq!(tcp(&(offered.clone() + &line("170D", ESTABLISHED, 99)), &own, 7), Some(0), "the viewer's own end");
-        assert_eq!(tcp(&(offered + &line("170D", ESTABLISHED, 4)), &own, 7), Some(1));
-        assert_eq!(tcp("  sl  local_address rem_address   st\nrubbish\n", &own, 7), None);
+        assert_eq!(tcp_viewers(&parse_tcp(&offered), &own, 7), Some(0));
+        assert_eq!(
+            tcp_viewers(&parse_tcp(&(offered.clone() + &line("170D", ESTABLISHED, 99))), &own, 7),
+            Some(0),
+            "the viewer's own end"
+        );
+        assert_eq!(tcp_viewers(&parse_tcp(&(offered + &line("170D", ESTABLISHED, 4))), &own, 7), Some(1));
+        assert_eq!(tcp_viewers(&parse_tcp("  sl  local_address rem_address   st\nrubbish\n"), &own, 7), None);
     }
 
     #[test]
@@ -219,10 +202,10 @@ mod tests {
         let of_x11 = line("00010000", "01", 1, "@/tmp/.X11-unix/X7") + &line("00000000", "03", 2, "@/tmp/.X11-unix/X7");
         let of_xqos = line("00010000", "01", 3, &control[0]) + &line("00000000", "03", 4, &control[0]);
         let both = of_x11 + &of_xqos;
-        assert_eq!(unix(&both, &own, &control), None);
+        assert_eq!(unix_viewers(&parse_unix(&both), &own, &control), None);
         let offered = both + &line("00010000", "01", 4, "/run/xrdp/sockdir/xrdp_display_7");
-        assert_eq!(unix(&offered, &own, &control), Some(0));
+        assert_eq!(unix_viewers(&parse_unix(&offered), &own, &control), Some(0));
         let viewed = offered + &line("00000000", "03", 5, "/run/xrdp/sockdir/xrdp_display_7");
-        assert_eq!(unix(&viewed, &own, &control), Some(1));
+        assert_eq!(unix_viewers(&parse_unix(&viewed), &own, &control), Some(1));
     }
 }

@@ -4,7 +4,7 @@
 use super::{Client, Longest, Readings, Sample, Server, VERSION, departed, ms};
 use crate::error::Result;
 use crate::feed::Feed;
-use crate::processor::{Processor, used_s};
+use crate::processor::Processor;
 use crate::requests::{Names, names_of};
 use crate::session::Session;
 use crate::windows;
@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 use xqos_abi::trace::Level;
 use xqos_abi::{ClientEntry, entry_flag};
+use xqos_sys::proc::processor_time;
 use xqos_text::escape::printable;
 use xqos_trace::histogram::Histogram;
 use xqos_trace::model::{Figures, Kind};
@@ -150,7 +151,7 @@ impl Sampler {
             return HashMap::new();
         };
         let pids = clients.iter().map(|entry| entry.pid).filter(|&pid| pid > 0 && self.session.is_here());
-        let now: HashMap<i32, f64> = pids.filter_map(|pid| Some((pid, used_s(pid)?))).collect();
+        let now: HashMap<i32, f64> = pids.filter_map(|pid| Some((pid, processor_time(pid)?.as_secs_f64()))).collect();
         let before = std::mem::replace(&mut self.processes, now);
         let share = |(pid, now): (&i32, &f64)| Some((*pid, (now - before.get(pid)?).max(0.0) / interval_s));
         self.processes.iter().filter_map(share).collect()
