@@ -4,13 +4,12 @@
 use crate::exports;
 use std::env;
 use std::ffi::OsStr;
-use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use x11rb::connection::Connection;
 use x11rb::protocol::xproto::ConnectionExt;
 use x11rb::rust_connection::RustConnection;
-use xqos_sys as sys;
+use xqos_sys::{self as sys, proc};
 
 /// File names of the module, as they appear in a server's memory map.
 const MODULE_NAMES: [&str; 2] = ["/xqos.so", "/libxqos_module.so"];
@@ -22,8 +21,7 @@ pub fn in_path(name: &OsStr, is_wanted: impl Fn(&Path) -> bool) -> Option<PathBu
 }
 
 pub fn has_module(pid: i32) -> bool {
-    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
-    maps.lines().any(|line| MODULE_NAMES.iter().any(|name| line.ends_with(name)))
+    proc::maps(pid).lines().any(|line| MODULE_NAMES.iter().any(|name| line.ends_with(name)))
 }
 
 /// A word for a shell, quoted if necessary.
@@ -86,20 +84,13 @@ impl Host {
 
 impl HostProcess {
     fn look(pid: i32) -> HostProcess {
-        let exe = PathBuf::from(format!("/proc/{pid}/exe"));
-        let program = fs::read_link(&exe).ok().map(|path| match path.to_str() {
-            // The program's file has been replaced by an upgrade since the server started.
-            Some(path) => PathBuf::from(path.trim_end_matches(" (deleted)")),
-            None => path,
-        });
-        let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let command = proc::command_line(pid);
         let command = command.split(|&byte| byte == 0).map(|word| String::from_utf8_lossy(word).into_owned());
         HostProcess {
             pid,
-            program,
+            program: proc::program_path(pid),
             command: command.filter(|word| !word.is_empty()).collect(),
-            // Read the program through /proc, which has the running program even if its file was replaced.
-            missing: exports::missing(&exe).ok().flatten(),
+            missing: exports::missing(&proc::program_file(pid)).ok().flatten(),
             module_loaded: has_module(pid),
         }
     }

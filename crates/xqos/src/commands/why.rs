@@ -18,9 +18,7 @@ use clap::Args;
 use kernel_history::KernelHistory;
 use report::Folders;
 use std::collections::VecDeque;
-use std::fs::File;
 use std::io::Read;
-use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use xqos_abi::trace::{Entry, Event, Level};
@@ -28,6 +26,7 @@ use xqos_agent::session::Session;
 use xqos_cli::output::{self, note};
 use xqos_cli::program::one_line;
 use xqos_core::Time;
+use xqos_sys::proc::RunTimes;
 use xqos_sys::{self as sys, Signals};
 use xqos_text::quantity::Micros;
 use xqos_text::time::of_ns;
@@ -248,30 +247,22 @@ impl Recorder<'_> {
     }
 }
 
-/// The time that a process has waited for a processor, kept open so that a reading is one system call.
+/// The time that a process has waited for a processor.
 struct RunDelay {
-    file: File,
+    times: RunTimes,
     before_ns: u64,
 }
 
 impl RunDelay {
     fn of(pid: u32) -> Option<RunDelay> {
-        let file = File::open(format!("/proc/{pid}/schedstat")).ok()?;
-        let mut delay = RunDelay { file, before_ns: 0 };
-        delay.before_ns = delay.read()?;
-        Some(delay)
-    }
-
-    fn read(&self) -> Option<u64> {
-        let mut text = [0; 96];
-        let length = self.file.read_at(&mut text, 0).ok()?;
-        std::str::from_utf8(&text[..length]).ok()?.split_whitespace().nth(1)?.parse().ok()
+        let times = RunTimes::of(pid as i32)?;
+        Some(RunDelay { before_ns: times.waited_ns()?, times })
     }
 
     /// The time since the last call in which the process waited for a processor, if it is long. The kernel counts it
     /// when the process runs again, which is at or after the end of the returned time.
     fn absence(&mut self) -> Option<(Time, Time)> {
-        let ns = self.read()?;
+        let ns = self.times.waited_ns()?;
         let waited_ns = ns.saturating_sub(std::mem::replace(&mut self.before_ns, ns));
         let end = sys::monotonic_ns().saturating_sub(READ_EVERY.as_nanos() as u64);
         (waited_ns >= ABSENT_NS).then(|| (Time(end.saturating_sub(waited_ns)), Time(end)))

@@ -32,8 +32,7 @@ fn is_own(display: Option<&str>) -> Option<bool> {
         return Some(true);
     }
     let info = Session::open(display).ok()?.control.server_info().ok()?;
-    let server = std::fs::metadata(format!("/proc/{}", info.server_pid)).ok()?;
-    Some(std::os::unix::fs::MetadataExt::uid(&server) == user)
+    Some(sys::proc::owner(info.server_pid as i32).ok()? == user)
 }
 
 pub fn warnings(rules: &[Rule], limits: Limits, rights: Rights) -> Vec<String> {

@@ -59,7 +59,7 @@ fn module_of(script: &str) -> Option<String> {
 }
 
 fn running(pid: i32) -> Option<Running> {
-    let program = fs::read_link(format!("/proc/{pid}/exe")).ok()?;
+    let program = xqos_sys::proc::program_path(pid)?;
     let name = program.file_name()?.to_str()?;
     name.starts_with("Xwayland").then(|| Running { pid, with_xqos: has_module(pid) })
 }
