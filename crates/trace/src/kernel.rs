@@ -7,9 +7,9 @@ use crate::model::DEFAULT_PRIORITY;
 use crate::tracefs::Instance;
 use anyhow::{Context, Result};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use xqos_abi::trace::{Entry, Event};
 use xqos_core::Time;
+use xqos_sys::proc::process_of;
 
 /// The events, each with its folder and its mark in a line of the trace.
 const EVENTS: [(&str, &str); 6] = [
@@ -181,12 +181,6 @@ fn padded(name: &str) -> [u8; 16] {
     bytes
 }
 
-/// The process of a thread. `None` if the thread has exited.
-fn process_of(thread: u32) -> Option<u32> {
-    let status = fs::read_to_string(format!("/proc/{thread}/status")).ok()?;
-    status.lines().find_map(|line| line.strip_prefix("Tgid:")?.trim().parse().ok())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -279,7 +273,7 @@ mod tests {
     fn a_thread_names_its_process() {
         let own = std::process::id();
         let of_another_thread = || {
-            let path = fs::read_link("/proc/thread-self").unwrap();
+            let path = std::fs::read_link("/proc/thread-self").unwrap();
             let thread = path.file_name().unwrap().to_str().unwrap().parse().unwrap();
             (thread, process_of(thread))
         };

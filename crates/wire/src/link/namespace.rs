@@ -86,19 +86,7 @@ impl Namespaces {
 
 /// True if a process listens on this TCP port in the network namespace of `pid`.
 pub fn listens(pid: u32, port: u16) -> io::Result<bool> {
-    let tables = ["tcp", "tcp6"].map(|table| format!("/proc/{pid}/net/{table}"));
-    // Without IPv6, the table `tcp6` is missing.
-    let [tcp, tcp6] = tables.map(fs::read_to_string);
-    Ok(has_listener(&tcp?, port) || tcp6.is_ok_and(|table| has_listener(&table, port)))
-}
-
-/// True if a table of /proc/net has a socket in state 0A (LISTEN) on this port.
-fn has_listener(table: &str, port: u16) -> bool {
-    let end = format!(":{port:04X}");
-    table.lines().any(|line| {
-        let mut fields = line.split_whitespace().skip(1);
-        fields.next().is_some_and(|local| local.ends_with(&end)) && fields.nth(1) == Some("0A")
-    })
+    Ok(sys::sockets::tcp(pid as i32)?.iter().any(|socket| socket.listens && socket.port == port))
 }
 
 /// The guard process, and our end of the socket to it.
@@ -258,7 +246,7 @@ fn members(networks: &[Option<(u64, u64)>; 2]) -> Vec<(i32, OwnedFd)> {
     let member = |pid| {
         // Open the pidfd before the check, so that a reused pid cannot be ended by mistake.
         let process = pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?;
-        let network = identity(fs::metadata(format!("/proc/{pid}/ns/net")));
+        let network = sys::network_of(pid);
         (network.is_some() && networks.contains(&network)).then_some((pid, process))
     };
     let own = process::id() as i32;
@@ -272,20 +260,5 @@ impl Side {
             Side::Client => Ipv4Addr::new(10, 0, 0, 2),
             Side::Server => Ipv4Addr::new(10, 0, 0, 1),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_listening_sockets_count() {
-        let table = "  sl  local_address rem_address   st tx_queue rx_queue tr\n   \
-                     0: 0100000A:1771 00000000:0000 0A 00000000:00000000 00:0\n   \
-                     1: 0100000A:1772 0200000A:8000 01 00000000:00000000 00:0\n";
-        assert!(has_listener(table, 6001));
-        assert!(!has_listener(table, 6002), "connected, not listening");
-        assert!(!has_listener(table, 0x8000));
     }
 }

@@ -4,9 +4,9 @@
 //! The files that a program has mapped show its toolkit: linked, loaded later, or used by an interpreter. A few
 //! programs have profiles of their own.
 
-use std::fs;
 use std::path::Path;
 use xqos_near::Questions;
+use xqos_sys::proc;
 
 /// A profile by its name in data/near.
 macro_rules! profile {
@@ -39,14 +39,12 @@ const TOOLKITS: [((&str, &str), &[&str]); 11] = [
 pub fn of_process(pid: i32) -> Option<(&'static str, Questions)> {
     let program = program(pid)?;
     // Other users may not see what a program with privileges has mapped.
-    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
-    let (name, text) = choose(&program, &maps)?;
+    let (name, text) = choose(&program, &proc::maps(pid))?;
     Questions::read(text).ok().map(|questions| (name, questions))
 }
 
 pub fn program(pid: i32) -> Option<String> {
-    let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
-    Some(name.trim().to_owned()).filter(|name| !name.is_empty())
+    proc::name(pid).filter(|name| !name.is_empty())
 }
 
 fn choose(program: &str, maps: &str) -> Option<(&'static str, &'static str)> {
@@ -95,7 +93,8 @@ mod tests {
     #[test]
     fn every_profile_is_shipped_and_valid() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/near");
-        let files = fs::read_dir(folder).unwrap().filter_map(|file| Some(file.ok()?.path().file_stem()?.to_owned()));
+        let files =
+            std::fs::read_dir(folder).unwrap().filter_map(|file| Some(file.ok()?.path().file_stem()?.to_owned()));
         let mut files: Vec<String> = files.filter_map(|name| name.into_string().ok()).collect();
         let shipped = || PROGRAMS.iter().chain(TOOLKITS.iter().map(|(profile, _)| profile));
         let mut names: Vec<&str> = shipped().map(|(name, _)| *name).collect();
