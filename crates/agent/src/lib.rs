@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Long-running parts of xqos outside the X server: the rules daemon, `auto`, the exporter, and the watch of servers
-//! without xqos.
+//! Long-running parts of xqos outside the X server: the rules daemon, `auto`, `run`, `boost`, the exporter, the recorder
+//! of long waits, and the watch of servers without xqos.
 //!
 //! The commands in crates/xqos start them and present their results. This crate also has the code that they share with
 //! the commands: the session with a server, descriptions of clients, the table of their fields, and samples.
@@ -19,6 +19,7 @@ pub mod field;
 pub mod http;
 pub mod processor;
 pub mod raised;
+pub mod recording;
 pub mod requests;
 pub mod rules;
 pub mod sample;

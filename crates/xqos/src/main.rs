@@ -14,7 +14,6 @@ mod holder;
 mod host;
 mod kind;
 mod pick;
-mod recording;
 mod selector;
 mod xorg_config;
 

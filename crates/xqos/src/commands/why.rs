@@ -12,7 +12,6 @@ mod kernel_history;
 mod report;
 mod text;
 
-use crate::recording::{Backlog, Source};
 use anyhow::Result;
 use clap::Args;
 use kernel_history::KernelHistory;
@@ -22,6 +21,7 @@ use std::io::Read;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use xqos_abi::trace::{Entry, Event, Level};
+use xqos_agent::recording::{Backlog, Source};
 use xqos_agent::session::Session;
 use xqos_cli::output::{self, note};
 use xqos_cli::program::one_line;

@@ -7,12 +7,12 @@
 //! The file is created before the recording begins, and removed again if nothing was written. The recording ends if the
 //! server exits or crashes; the file is then complete, even if the trigger has not fired.
 
-use crate::recording::{Backlog, ENDED, READ_EVERY, Source, merged};
 use anyhow::{Result, bail};
 use clap::Args;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use xqos_abi::trace::{Entry, Event, Level, Words};
+use xqos_agent::recording::{Backlog, ENDED, READ_EVERY, Source, merged};
 use xqos_agent::session::Session;
 use xqos_cli::output;
 use xqos_cli::program::one_line;

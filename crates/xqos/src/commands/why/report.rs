@@ -2,12 +2,12 @@
 //! The folder of a report: the explanation, the trace and its page.
 
 use super::text;
-use crate::recording::{Backlog, merged};
 use anyhow::{Context, Result, bail};
 use std::collections::VecDeque;
 use std::fs;
 use std::path::{Path, PathBuf};
 use xqos_abi::trace::{Entry, Event, Words};
+use xqos_agent::recording::{Backlog, merged};
 use xqos_cli::output;
 use xqos_core::Time;
 use xqos_sys as sys;

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
-//! Reads a server's records into memory. `trace record` and `why` share this.
+//! Reads a server's records into memory, for `xqos trace record` and `xqos why`.
 //!
 //! A [`Source`] reads the server's ring. It asks the server to write its complete state again after records were lost,
 //! and whenever a new segment of a [`Backlog`] must begin. A backlog keeps the latest records, in segments that each
 //! begin with the complete state, so that replay can start at any segment after the oldest ones are dropped.
 
-use anyhow::Result;
+use crate::error::Result;
+use crate::requests::names_of;
+use crate::session::Session;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 use xqos_abi::ring::{Next, Reader};
 use xqos_abi::trace::{Entry, Event, Level, Words};
-use xqos_agent::requests::names_of;
-use xqos_agent::session::Session;
 use xqos_client::Error;
 use xqos_core::Time;
 use xqos_sys as sys;
