@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 pub mod admission;
+pub mod amount;
 pub mod attach;
 pub mod auto;
 pub mod client;
@@ -22,6 +23,7 @@ pub mod raised;
 pub mod recording;
 pub mod requests;
 pub mod rules;
+pub mod run;
 pub mod sample;
 pub mod session;
 pub mod windows;

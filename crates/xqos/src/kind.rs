@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: MIT
-//! Arguments of commands that reserve: the amount or auto, and what a client gets beyond its budget.
+//! Arguments of commands that reserve: what a client gets beyond its budget.
 
-use anyhow::{Result, bail};
 use clap::Args;
-use std::fmt;
-use std::str::FromStr;
 use xqos_agent::client::words;
 use xqos_core::ReservationKind;
 use xqos_rules::setting::SoftRule;
-use xqos_text::quantity::Reservation;
 
 /// Options for the kind of a reservation.
 #[derive(Args, Clone, Copy, Debug)]
@@ -43,53 +39,6 @@ pub fn split(text: &str) -> (&str, ReservationKind) {
     found.next().unwrap_or((text.trim(), ReservationKind::Soft))
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Amount {
-    Fixed(Reservation),
-    /// The measured need.
-    Auto,
-}
-
-impl Amount {
-    pub fn fixed(self) -> Option<Reservation> {
-        match self {
-            Amount::Fixed(reservation) => Some(reservation),
-            Amount::Auto => None,
-        }
-    }
-
-    /// Refuses auto with a hard reservation: an underestimated demand would hold the client back.
-    pub fn checked(self, kind: ReservationKind) -> Result<Amount> {
-        if self == Amount::Auto && kind != ReservationKind::Soft {
-            bail!(
-                "auto makes soft reservations only, because a wrong measurement would hold back this client or others: leave \
-                 out --hard and --soft=paper"
-            );
-        }
-        Ok(self)
-    }
-}
-
-impl FromStr for Amount {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Amount, String> {
-        match text {
-            "auto" => Ok(Amount::Auto),
-            _ => text.parse().map(Amount::Fixed).map_err(|error| format!("{error}; or write the word auto")),
-        }
-    }
-}
-
-impl fmt::Display for Amount {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Amount::Fixed(reservation) => reservation.fmt(out),
-            Amount::Auto => out.write_str("auto"),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -99,14 +48,5 @@ mod tests {
         assert_eq!(split(" 3ms/10ms "), ("3ms/10ms", ReservationKind::Soft));
         assert_eq!(split("3ms/10ms hard"), ("3ms/10ms", ReservationKind::Hard));
         assert_eq!(split("3ms/10ms  soft=paper "), ("3ms/10ms", ReservationKind::SoftPaper));
-    }
-
-    #[test]
-    fn auto_is_accepted_in_place_of_a_reservation() {
-        assert_eq!("auto".parse(), Ok(Amount::Auto));
-        let fixed: Amount = "3ms/10ms".parse().unwrap();
-        assert_eq!((fixed.fixed().unwrap().typed(), fixed.to_string()), ("3ms/10ms".into(), "3 ms / 10 ms".into()));
-        assert!("automatic".parse::<Amount>().unwrap_err().contains("or write the word auto"));
-        assert!(Amount::Auto.checked(true.into()).is_err() && Amount::Auto.checked(false.into()).is_ok());
     }
 }

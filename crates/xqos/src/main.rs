@@ -9,7 +9,6 @@
 mod commands;
 mod connections;
 mod exports;
-mod family;
 mod holder;
 mod host;
 mod kind;

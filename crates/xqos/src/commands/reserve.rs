@@ -4,10 +4,11 @@
 mod watch;
 
 use crate::holder;
-use crate::kind::{Amount, Kind};
+use crate::kind::Kind;
 use crate::selector::Selector;
 use anyhow::{Result, bail};
 use clap::Args;
+use xqos_agent::amount::{Amount, CPU_NEEDS_AUTO};
 use xqos_agent::rules;
 use xqos_agent::session::Session;
 use xqos_cli::output;
@@ -84,9 +85,6 @@ Examples:
   xqos release --class mpv
   xqos release --group firefox
   xqos release --all";
-
-/// Processor time has the same period as the reserved server time.
-pub(super) const CPU_NEEDS_AUTO: &str = "--cpu auto takes its period from the measured reservation";
 
 impl Reserve {
     pub fn perform(&self, display: Option<&str>) -> Result<()> {
