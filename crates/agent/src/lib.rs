@@ -11,6 +11,7 @@ pub mod admission;
 pub mod amount;
 pub mod attach;
 pub mod auto;
+pub mod boost;
 pub mod client;
 pub mod displays;
 mod error;

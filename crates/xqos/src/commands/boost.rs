@@ -1,45 +1,13 @@
 // SPDX-License-Identifier: MIT
 //! `xqos boost`: raises the priority of programs while they redraw, and restores it.
-//!
-//! The X server reports when a client gets an Expose and when the client has answered it. In between, for at most N ms,
-//! the client's process has a real-time priority, so the client that uncovered it cannot take the processor away while
-//! it redraws (Shatrov, xorg list, 2005). A client that gets input meanwhile gets an even higher priority. The command
-//! also raises the server's own thread during this time, and while the thread serves a client with a reservation.
-//!
-//! Raised processes are recorded in memory shared with a guard process ([`Guard`]). All priorities are restored when
-//! this process ends, even if it is killed.
 
-mod named;
-
-use anyhow::{Context, Result, bail};
-use clap::{Args, ValueEnum};
-use named::Named;
-use std::os::fd::AsRawFd;
+use anyhow::Result;
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
-use xqos_abi::{Notify, NotifyKind, event_mask};
-use xqos_agent::processor::missing_right;
-use xqos_agent::raised::{Guard, PRIORITY, Raised, Verdict};
-use xqos_agent::session::Session;
-use xqos_cli::output::{self, note};
-use xqos_client::Error;
-use xqos_sys::{self as sys, Attributes, Procfs, Signals};
+use xqos_agent::boost::{Boost, Method, Wish};
+use xqos_cli::output;
 use xqos_text::quantity::{Micros, limit};
-
-/// Limit for real-time priorities in the server: its own thread gets 3, and the watcher thread 4.
-const SERVER_LIMIT: u32 = 4;
-/// For a program that gets input while another one redraws.
-const INPUT: Share = Share { priority: 2, nice: -11 };
-const EXPOSING: Share = Share { priority: 1, nice: -10 };
-/// How long a program keeps the higher priority that input gives it.
-const INPUT_LIMIT: Duration = Duration::from_millis(10);
-
-/// The raised priority of a program, for each method.
-#[derive(Clone, Copy, Debug)]
-struct Share {
-    priority: u32,
-    nice: i32,
-}
 
 /// Gives programs the processor while they redraw, and the X server while it serves reserved clients
 ///
@@ -58,8 +26,8 @@ pub struct Arguments {
     #[arg(long, value_name = "TIME|off", default_value = "40ms", value_parser = limit)]
     expose: Micros,
     /// How to raise programs; see Methods below
-    #[arg(long, value_name = "METHOD", default_value = "auto")]
-    how: How,
+    #[arg(long, value_name = "METHOD", default_value = "auto", value_parser = methods())]
+    how: Method,
     /// Leave the X server's own priority alone
     #[arg(long)]
     no_server: bool,
@@ -90,173 +58,23 @@ user may use it, else nice).
 
 It prints 'ready' once it is active. To undo: stop it.";
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum How {
-    Auto,
-    Rr,
-    Deadline,
-    Nice,
-}
-
-impl How {
-    fn attributes(self, share: Share, limit: Duration) -> Attributes {
-        let ns = limit.as_nanos() as u64;
-        match self {
-            How::Auto | How::Rr => Attributes::real_time(share.priority),
-            How::Deadline => Attributes::deadline(ns, 2 * ns),
-            How::Nice => Attributes::normal(share.nice, 0),
-        }
-    }
-
-    /// Finds the first method that this user may use, by trying each on a separate thread.
-    fn allowed(self, limit: Duration) -> Option<How> {
-        let ways = if self == How::Auto { vec![How::Rr, How::Nice] } else { vec![self] };
-        ways.into_iter().find(|way| {
-            let attributes = way.attributes(EXPOSING, limit);
-            std::thread::spawn(move || attributes.give(0).is_ok()).join().unwrap_or(false)
-        })
-    }
+fn methods() -> impl TypedValueParser<Value = Method> {
+    PossibleValuesParser::new(Method::NAMES.map(|(name, _)| name))
+        .try_map(|name| Method::from_name(&name).ok_or_else(|| format!("there is no method {name}")))
 }
 
 impl Arguments {
     pub fn perform(&self, display: Option<&str>) -> Result<ExitCode> {
-        let (session, info) = Session::open_armed(display)?;
-        let expose = self.expose.duration();
-        let Some(how) = self.how.allowed(expose.max(Duration::from_millis(1))) else {
-            let run = "it as root, as in `sudo -E xqos boost`";
-            bail!(missing_right("set priorities", run, "cap_sys_nice,cap_sys_resource"));
+        let wish = Wish {
+            expose: self.expose.duration(),
+            method: self.how,
+            raises_server: !self.no_server,
+            user: self.user,
+            only_named: self.only_named,
+            is_verbose: self.verbose,
         };
-        let signals = Signals::watch().context("cannot watch for signals")?;
-        let raised = Raised::new(Some(self.user.unwrap_or_else(sys::calling_user)))
-            .context("cannot create the list of raised programs")?;
-        let guard = Guard::start(&raised).context("cannot start the guard process")?;
-        if Attributes::real_time(PRIORITY).give(0).is_err() {
-            note("xqos boost itself cannot get a real-time priority: it may restore priorities late");
-        }
-        let lends = !self.no_server && self.lend(&session, info.server_pid as i32);
-        if expose.is_zero() && !lends {
-            bail!("nothing to do: neither programs nor the X server can be raised; see xqos boost --help");
-        }
-        if !expose.is_zero() {
-            session.control.select_events(event_mask::EXPOSES)?;
-        }
-        let named = self.only_named.then(Named::from_input).transpose().context("cannot read standard input")?;
+        let boost = Boost::start(display, &wish)?;
         output::line("ready")?;
-        let exposing = (how.attributes(EXPOSING, expose), expose);
-        let input = (how.attributes(INPUT, INPUT_LIMIT), INPUT_LIMIT);
-        Boost { verbose: self.verbose, exposing, input, session, raised, guard, named }.serve(&signals)
-    }
-
-    /// Allows the server to raise itself while our connection exists. Returns false if that is not possible.
-    fn lend(&self, session: &Session, server: i32) -> bool {
-        // Ignore an error: a server that runs as root needs no limit.
-        let before = sys::allow_real_time(server, SERVER_LIMIT).unwrap_or_default();
-        match session.control.lend_processor(true, before) {
-            Ok(()) => true,
-            Err(error) => {
-                let _ = sys::allow_real_time(server, before);
-                note(&match error {
-                    Error::Access => "the X server runs as another user, so its priority is left alone: run this as \
-                                              that user or as root"
-                        .to_owned(),
-                    _ => {
-                        "the X server may not raise itself (it already has a real-time priority, or its limits forbid \
-                          it), so it is left alone"
-                            .to_owned()
-                    }
-                });
-                false
-            }
-        }
-    }
-}
-
-struct Boost {
-    verbose: bool,
-    /// The attributes that a program gets, and for how long.
-    exposing: (Attributes, Duration),
-    input: (Attributes, Duration),
-    session: Session,
-    raised: Raised,
-    guard: Guard,
-    /// `None` means all programs of the user.
-    named: Option<Named>,
-}
-
-impl Boost {
-    /// Runs until a signal arrives or the server exits.
-    fn serve(mut self, signals: &Signals) -> Result<ExitCode> {
-        loop {
-            let status = self.handle_events(signals);
-            self.raised.take_back_late(Instant::now());
-            if let Some(status) = status {
-                self.raised.take_back_all();
-                return Ok(status);
-            }
-            let left = self.raised.next().map(|at| at.saturating_duration_since(Instant::now()));
-            let server = self.session.control.descriptor();
-            let named = self.named.as_ref().map(Named::as_raw_fd);
-            let files: Vec<_> =
-                [signals.as_raw_fd(), server, self.guard.as_raw_fd()].into_iter().chain(named).collect();
-            sys::poll(&files, left).context("cannot wait")?;
-        }
-    }
-
-    /// Handles pending events; returns the exit status if one of them ends the command.
-    fn handle_events(&mut self, signals: &Signals) -> Option<ExitCode> {
-        if let Some(named) = &mut self.named {
-            match named.update() {
-                Ok(None) => return Some(ExitCode::SUCCESS),
-                Ok(Some(no_longer)) => no_longer.into_iter().for_each(|pid| _ = self.raised.take_back(pid)),
-                Err(error) => {
-                    note(&format!("no program is raised any more: {error}"));
-                    return Some(ExitCode::FAILURE);
-                }
-            }
-        }
-        loop {
-            match self.session.control.next_notify() {
-                Ok(Some(notify)) => self.take(&notify),
-                Ok(None) => break,
-                Err(_) => {
-                    note("the X server has gone");
-                    return Some(ExitCode::SUCCESS);
-                }
-            }
-        }
-        if self.guard.is_gone() {
-            note("the guard process has ended, and without it no program is raised: start xqos boost again");
-            return Some(ExitCode::FAILURE);
-        }
-        signals.termination_requested().then_some(ExitCode::SUCCESS)
-    }
-
-    fn take(&mut self, notify: &Notify) {
-        match notify.kind {
-            NotifyKind::Exposing | NotifyKind::Input
-                if self.named.as_ref().is_some_and(|named| !named.has(notify.pid)) => {}
-            NotifyKind::Exposing | NotifyKind::Input => {
-                let is_input = notify.kind == NotifyKind::Input;
-                let (attributes, limit) = if is_input { self.input } else { self.exposing };
-                let verdict = self.raised.raise(notify.pid, attributes, Some(Instant::now() + limit), &Procfs);
-                self.report(notify.pid, || match verdict {
-                    Verdict::Raised if is_input => "raised to handle input".to_owned(),
-                    Verdict::Raised => "raised to redraw".to_owned(),
-                    Verdict::Foreign => "left alone: it is another user's".to_owned(),
-                    Verdict::Otherwise => "left alone: its priority is not the default".to_owned(),
-                    Verdict::Impossible(error) => format!("left alone: {error}"),
-                });
-            }
-            NotifyKind::Answered if self.raised.take_back(notify.pid) => {
-                self.report(notify.pid, || "restored: it has answered".to_owned());
-            }
-            _ => {}
-        }
-    }
-
-    fn report(&self, pid: i32, what: impl FnOnce() -> String) {
-        if self.verbose {
-            note(&format!("pid {pid} {}", what()));
-        }
+        Ok(if boost.run()? { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 }
