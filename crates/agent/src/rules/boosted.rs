@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::processor::{self, missing_raise_right};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use std::process::{Child, Command, Stdio};
+use std::process::Child;
 
 /// Raises the priority of programs while they redraw.
 pub trait Boost {
@@ -20,24 +20,21 @@ pub trait Boost {
     fn end(&mut self, pid: i32);
 }
 
+/// Starts `xqos boost --only-named` on a display, with a pipe as its standard input.
+pub type Starter = fn(display: &str) -> io::Result<Child>;
+
 /// Runs `xqos boost` while there are processes to raise.
 #[derive(Debug)]
 pub struct ByBoost {
     display: String,
+    start: Starter,
     child: Option<Child>,
     pids: BTreeMap<i32, usize>,
 }
 
 impl ByBoost {
-    pub fn new(display: &str) -> ByBoost {
-        ByBoost { display: display.to_owned(), child: None, pids: BTreeMap::new() }
-    }
-
-    fn start(&self) -> io::Result<Child> {
-        let mut command = Command::new(std::env::current_exe()?);
-        command.args(["--display", &self.display, "boost", "--no-server", "--only-named"]);
-        // Discard its greeting, but let its errors go to our standard error.
-        command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn()
+    pub fn new(display: &str, start: Starter) -> ByBoost {
+        ByBoost { display: display.to_owned(), start, child: None, pids: BTreeMap::new() }
     }
 
     fn tell(&mut self, line: &str) -> io::Result<()> {
@@ -62,7 +59,7 @@ impl Boost for ByBoost {
         let cannot = |error| Error::System("cannot run `xqos boost`".into(), error);
         if self.child.as_mut().is_none_or(|child| !matches!(child.try_wait(), Ok(None))) {
             self.stop();
-            self.child = Some(self.start().map_err(cannot)?);
+            self.child = Some((self.start)(&self.display).map_err(cannot)?);
             for pid in self.pids.keys().copied().collect::<Vec<_>>() {
                 self.tell(&format!("{pid}\n")).map_err(cannot)?;
             }

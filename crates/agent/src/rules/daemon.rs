@@ -8,7 +8,7 @@
 
 use super::apply::Applier;
 use super::auto::ByTrace;
-use super::boosted::ByBoost;
+use super::boosted::{ByBoost, Starter};
 use super::folders::Folders;
 use super::limits::UserLimit;
 use super::process::Users;
@@ -74,7 +74,7 @@ pub struct Daemon {
 
 impl Daemon {
     /// Takes the display's selection, or fails if another daemon has it. `unwatched_after`: see `Absence::new`.
-    pub fn start(display: Option<&str>, is_verbose: bool, unwatched_after: Duration) -> Result<Daemon> {
+    pub fn start(display: Option<&str>, is_verbose: bool, unwatched_after: Duration, boost: Starter) -> Result<Daemon> {
         let (session, _) = Session::open_armed(display)?;
         let (x11, _) = xqos_client::connect(Some(&session.display))?;
         let lock = SelectionLock::acquire(&x11, &session.display)?;
@@ -82,7 +82,7 @@ impl Daemon {
         let windows = WindowFacts::watch(&x11)?;
         let loader = loader();
         let folders = Folders::watch(loader.folders().iter().map(|folder| folder.path.clone()).collect())?;
-        let (auto, boost) = (ByTrace::new(&session.display), ByBoost::new(&session.display));
+        let (auto, boost) = (ByTrace::new(&session.display), ByBoost::new(&session.display, boost));
         let mut daemon = Daemon {
             applier: Applier::new(session, auto, boost),
             x11,

@@ -8,6 +8,7 @@ use clap::Args;
 use serde_json::json;
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use std::{io, process, thread};
 use xqos_agent::rules::daemon::Daemon;
@@ -49,12 +50,19 @@ It prints 'ready' once it is active.";
 
 impl Run {
     pub fn perform(&self, display: Option<&str>) -> Result<()> {
-        let daemon = Daemon::start(display, self.verbose, self.unwatched_after)?;
+        let daemon = Daemon::start(display, self.verbose, self.unwatched_after, start_boost)?;
         let signals = Signals::watch().context("cannot watch for signals")?;
         let stop = until_signal(signals).context("cannot watch for signals")?;
         line("ready")?;
         Ok(daemon.run(&stop)?)
     }
+}
+
+fn start_boost(display: &str) -> io::Result<Child> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args(["--display", display, "boost", "--no-server", "--only-named"]);
+    // Discard its greeting, but let its errors go to our standard error.
+    command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn()
 }
 
 /// Returns a stream that closes at a signal. A thread waits for the signal, because the daemon may be waiting for a
