@@ -27,6 +27,7 @@ pub mod rules;
 pub mod run;
 pub mod sample;
 pub mod session;
+pub mod why;
 pub mod windows;
 
 pub use error::{Error, Result};

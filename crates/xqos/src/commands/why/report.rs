@@ -6,31 +6,17 @@ use anyhow::{Context, Result, bail};
 use std::collections::VecDeque;
 use std::fs;
 use std::path::{Path, PathBuf};
-use xqos_abi::trace::{Entry, Event, Words};
-use xqos_agent::recording::{Backlog, merged};
+use xqos_abi::trace::Event;
+use xqos_agent::why::Recording;
 use xqos_cli::output;
-use xqos_core::Time;
 use xqos_sys as sys;
 use xqos_text::time;
 use xqos_trace::export::page;
-use xqos_trace::file::{Header, Writer};
-use xqos_trace::kernel::is_name;
+use xqos_trace::file::Writer;
 use xqos_trace::names::Names;
-use xqos_trace::why::{Question, diagnose};
+use xqos_trace::why::diagnose;
 
 const FILES: [&str; 3] = ["why.txt", "why.html", "why.trace"];
-
-/// The kept records with the kernel's events of the same time, and an end record.
-pub fn records(backlog: &Backlog, of_kernel: impl Iterator<Item = Event>, now_ns: u64) -> Vec<Words> {
-    let mut records: Vec<Words> = backlog.records().collect();
-    let Some(began) = records.first().map(|words| Time(words[0])) else { return records };
-    let end = Time(records.iter().map(|words| words[0]).max().unwrap_or(0).max(now_ns));
-    // Earlier names are still needed; what ran earlier is not.
-    let is_within = |event: &Event| event.at <= end && (event.at >= began || is_name(&event.what));
-    let of_kernel = of_kernel.filter(is_within).map(|event| Event { at: event.at.max(began), ..event }).collect();
-    records.push(Event { at: end, what: Entry::End }.encode());
-    merged(records, of_kernel).collect()
-}
 
 /// Makes the folders of a run, and removes the oldest ones.
 #[derive(Debug)]
@@ -50,13 +36,12 @@ impl Folders {
     }
 
     /// Explains the records, prints the explanation, and makes a folder.
-    pub fn write(&mut self, header: &Header, records: &[Words], question: &Question) -> Result<PathBuf> {
-        // The wall clock may have been set since the recording began.
-        let header = Header { realtime_offset_ns: sys::realtime_offset_ns(), ..header.clone() };
+    pub fn write(&mut self, recording: &Recording) -> Result<PathBuf> {
+        let Recording { header, records, question } = recording;
         let names = Names::new(header.extensions.clone());
         let events = || records.iter().filter_map(|&words| Event::decode(words));
         let diagnosis = diagnose(events(), &names, question);
-        let text = text::explained(&diagnosis, &header, question.limit_ns);
+        let text = text::explained(&diagnosis, header, question.limit_ns);
         let span = diagnosis.worst.map(|(wait, _)| (wait.from, wait.to));
         let explanation = Some(page::Explanation { text: text.clone(), span });
         let additions = page::Additions { explanation, ..page::Additions::default() };
@@ -64,9 +49,9 @@ impl Folders {
         let folder = self.create()?;
         let written = || -> Result<()> {
             output::write(&folder.join(FILES[0]), 0o666, text.as_bytes())?;
-            let page = page::render(&header, events(), &names, additions)?;
+            let page = page::render(header, events(), &names, additions)?;
             output::write(&folder.join(FILES[1]), 0o666, page.as_bytes())?;
-            let mut writer = Writer::new(output::recording(&folder.join(FILES[2]), 0o666)?, &header)?;
+            let mut writer = Writer::new(output::recording(&folder.join(FILES[2]), 0o666)?, header)?;
             records.iter().try_for_each(|&words| writer.add(words))?;
             writer.flush()
         };
@@ -106,6 +91,8 @@ fn remove(folder: &Path) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use xqos_abi::trace::Entry;
+    use xqos_core::Time;
 
     #[test]
     fn the_oldest_folders_of_a_run_are_removed_and_those_of_others_stay() {
@@ -113,7 +100,7 @@ mod tests {
         fs::create_dir_all(parent.join("xqos-why-of-others")).unwrap();
         let mut folders = Folders::new(&parent, 2).unwrap();
         let end = Event { at: Time(1), what: Entry::End }.encode();
-        let mut write = || folders.write(&Header::default(), &[end], &Question::default()).unwrap();
+        let mut write = || folders.write(&Recording { records: vec![end], ..Recording::default() }).unwrap();
         let made: Vec<PathBuf> = (0..4).map(|_| write()).collect();
         let count = || fs::read_dir(&parent).unwrap().count();
         assert_eq!((count(), made[2].exists(), made[3].exists()), (3, true, true));
@@ -125,18 +112,5 @@ mod tests {
         assert!(is_refused(last.join(FILES[0])) && is_refused(last.join(FILES[0]).join("below-a-file")));
         assert!(!is_refused(parent.join("new")) && parent.join("new").is_dir());
         fs::remove_dir_all(&parent).unwrap();
-    }
-
-    #[test]
-    fn names_of_the_kernel_stay_and_its_older_events_are_left_out() {
-        let mut backlog = Backlog::default();
-        let begin = Entry::Begin { level: xqos_abi::trace::Level::Slices, server_pid: 9, words: 0 };
-        backlog.add(Event { at: Time(100), what: begin }.encode(), true, std::time::Duration::MAX);
-        let at = |at, what| Event { at: Time(at), what };
-        let name = Entry::ThreadName { thread: 7, bytes: [b'a'; 16] };
-        let switch = Entry::Switch { cpu: 0, from: 7, to: 9, still_runnable: false };
-        let all = records(&backlog, [at(10, name), at(11, switch), at(120, switch), at(151, name)].into_iter(), 150);
-        let all: Vec<Event> = all.into_iter().filter_map(Event::decode).collect();
-        assert_eq!(all, [at(100, name), at(100, begin), at(120, switch), at(150, Entry::End)]);
     }
 }
