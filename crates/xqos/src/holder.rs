@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 //! Clients and groups whose reservations a command makes or releases.
 
-use crate::host::shell_word;
 use crate::kind::options;
 use crate::selector::Selector;
 use anyhow::{Result, anyhow};
 use std::collections::BTreeMap;
 use xqos_abi::{ClientEntry, Setting, SettingKind, Subject};
 use xqos_agent::client::{adopt_command, described, reservation_of, reservation_of_group, words};
+use xqos_agent::host::shell_word;
 use xqos_agent::session::{Account, Session};
 use xqos_core::ReservationKind;
 use xqos_text::escape::printable;

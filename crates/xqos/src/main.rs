@@ -7,14 +7,10 @@
 #![forbid(unsafe_code)]
 
 mod commands;
-mod connections;
-mod exports;
 mod holder;
-mod host;
 mod kind;
 mod pick;
 mod selector;
-mod xorg_config;
 
 #[cfg(test)]
 #[path = "../../agent/tests/fixture/client.rs"]

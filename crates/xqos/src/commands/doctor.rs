@@ -4,8 +4,6 @@
 //! All facts go into one [`Report`], from which the text and the JSON are made.
 
 use crate::commands::policy::Settings;
-use crate::host::{Host, HostProcess, shell_word};
-use crate::{exports, xorg_config};
 use anyhow::{Result, anyhow};
 use clap::Args;
 use serde_json::json;
@@ -15,6 +13,7 @@ use std::process::ExitCode;
 use xqos_abi::ServerInfo;
 use xqos_agent::admission;
 use xqos_agent::field::{Value, count, fields, json_help, part, time, time_of_us};
+use xqos_agent::host::{Host, HostProcess, exports, shell_word, xorg_config};
 use xqos_agent::session::{self, Session, display_name};
 use xqos_cli::output;
 use xqos_cli::program::one_line;

@@ -4,13 +4,12 @@
 //! The table and the JSON are made from a [`Sample`](xqos_agent::sample::Sample) of the time since each client
 //! connected.
 
-use crate::connections;
 use anyhow::Result;
 use clap::Args;
 use xqos_agent::attach::{Attached, Target};
 use xqos_agent::field::table;
 use xqos_agent::sample::{CLIENT, Sampler, departed, fields_help};
-use xqos_agent::{Error, session};
+use xqos_agent::{Error, connections, session};
 use xqos_cli::output;
 use xqos_client::{Error as Answer, number_of};
 use xqos_text::quantity::Micros;

@@ -5,7 +5,6 @@
 //! server run silently without xqos are checked first.
 
 use crate::commands::policy::{Shared, policies};
-use crate::{exports, host};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use std::env;
@@ -15,6 +14,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use xqos_agent::host::{self, exports};
 use xqos_agent::processor;
 use xqos_cli::module_file;
 use xqos_cli::output::note;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 //! The files that make compositors start Xwayland with xqos: their paths and their contents.
 
-use crate::host::{self, shell_quoted};
 use anyhow::{Context, Result, bail};
 use std::env;
 use std::fs;
@@ -9,6 +8,7 @@ use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use xqos_agent::host::{self, shell_quoted};
 use xqos_cli::output::NewFile;
 
 /// Marks files that were written entirely by xqos.

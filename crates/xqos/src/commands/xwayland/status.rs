@@ -3,10 +3,10 @@
 
 use super::files::{self, Places};
 use super::weston;
-use crate::host::has_module;
 use anyhow::Result;
 use serde::Serialize;
 use std::fs;
+use xqos_agent::host::has_module;
 use xqos_cli::output;
 
 #[derive(Debug, Serialize)]

@@ -4,7 +4,7 @@
 //! Debian's Xorg, Xvfb, Xephyr and Xtigervnc export it. Xwayland, and servers linked without export flags (Xvfb and
 //! Xephyr of some other distributions), do not, so they are served through libc.
 
-use anyhow::{Context, Result};
+use crate::error::{Result, asking, refused};
 use object::{Object, ObjectSymbol};
 use std::collections::HashSet;
 use std::fs;
@@ -31,11 +31,11 @@ pub const NEEDED: [&str; 15] = [
 
 /// The needed symbols that a program does not export; `None` if it is not an ELF program, such as a script.
 pub fn missing(program: &Path) -> Result<Option<Vec<&'static str>>> {
-    let bytes = fs::read(program).with_context(|| format!("cannot read {}", program.display()))?;
+    let bytes = fs::read(program).map_err(asking(format!("cannot read {}", program.display())))?;
     if !bytes.starts_with(b"\x7fELF") {
         return Ok(None);
     }
-    let file = object::File::parse(&*bytes).with_context(|| format!("{} is damaged", program.display()))?;
+    let file = object::File::parse(&*bytes).map_err(|error| refused!("{} is damaged: {error}", program.display()))?;
     let exported: HashSet<&str> = file
         .dynamic_symbols()
         .filter(|symbol| symbol.is_definition() && symbol.is_global())

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 //! Facts about an X server from outside: its vendor and release, and its process.
 
-use crate::exports;
+pub mod exports;
+pub mod xorg_config;
+
 use std::env;
 use std::ffi::OsStr;
 use std::os::unix::fs::MetadataExt;
