@@ -31,6 +31,7 @@ pub mod sample;
 pub mod session;
 pub mod why;
 pub mod windows;
+pub mod xwayland;
 
 pub use error::{Error, Result};
 

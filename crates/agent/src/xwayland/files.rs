@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 //! The files that make compositors start Xwayland with xqos: their paths and their contents.
 
-use anyhow::{Context, Result, bail};
+use crate::error::{Result, asking, bail, refused};
+use crate::host::{self, shell_quoted};
 use std::env;
 use std::fs;
-use std::io::Write;
+use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use xqos_agent::host::{self, shell_quoted};
 use xqos_cli::output::NewFile;
 
 /// Marks files that were written entirely by xqos.
@@ -25,7 +25,7 @@ pub struct Places {
 impl Places {
     pub fn of_user() -> Result<Places> {
         let home = env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
-        let home = home.context("HOME is not an absolute path: set it to your home folder")?;
+        let home = home.ok_or_else(|| refused!("HOME is not an absolute path: set it to your home folder"))?;
         let folder = |variable, otherwise: &str| {
             let named = env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
             named.unwrap_or_else(|| home.join(otherwise))
@@ -85,10 +85,9 @@ pub fn sets(environment: &Path, variable: &str) -> bool {
 /// Replaces a file atomically, so that readers see the old or the new one, and creates its folders. A symbolic link is
 /// followed, as editors do: dotfiles are often links.
 pub fn write(path: &Path, text: &str, is_executable: bool) -> Result<()> {
-    let folder = path.parent().context("the file has no folder")?;
-    let named = || format!("cannot write {}", path.display());
-    fs::create_dir_all(folder).with_context(named)?;
-    let write = || {
+    let folder = path.parent().ok_or_else(|| refused!("the file has no folder"))?;
+    let write = || -> io::Result<()> {
+        fs::create_dir_all(folder)?;
         let new = NewFile::create(path, 0o644)?;
         let mut file = new.file()?;
         if is_executable {
@@ -97,7 +96,7 @@ pub fn write(path: &Path, text: &str, is_executable: bool) -> Result<()> {
         file.write_all(text.as_bytes())?;
         new.finish()
     };
-    write().with_context(named)
+    write().map_err(asking(format!("cannot write {}", path.display())))
 }
 
 /// Xwayland, for compositors with a fixed path to it. Package updates go to the diverted file.
@@ -121,15 +120,15 @@ pub fn divert(module: &Path) -> Result<()> {
 
 pub fn undo_diversion() -> Result<()> {
     // dpkg-divert does not overwrite a file.
-    fs::remove_file(PROGRAM).with_context(|| format!("cannot remove the script at {PROGRAM}"))?;
+    fs::remove_file(PROGRAM).map_err(asking(format!("cannot remove the script at {PROGRAM}")))?;
     dpkg_divert(&["--remove"])
 }
 
 fn dpkg_divert(what: &[&str]) -> Result<()> {
     let mut command = Command::new("dpkg-divert");
     command.args(["--local", "--rename", "--divert", DIVERTED]).args(what).arg(PROGRAM);
-    let output =
-        command.stdin(Stdio::null()).output().context("cannot run dpkg-divert: this needs Debian or a derivative")?;
+    let output = command.stdin(Stdio::null()).output();
+    let output = output.map_err(asking("cannot run dpkg-divert: this needs Debian or a derivative"))?;
     if !output.status.success() {
         bail!("dpkg-divert: {}", String::from_utf8_lossy(&output.stderr).trim());
     }

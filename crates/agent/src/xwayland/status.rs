@@ -3,36 +3,36 @@
 
 use super::files::{self, Places};
 use super::weston;
-use anyhow::Result;
+use crate::error::Result;
+use crate::host::has_module;
 use serde::Serialize;
 use std::fs;
-use xqos_agent::host::has_module;
-use xqos_cli::output;
+use xqos_sys::proc;
 
 #[derive(Debug, Serialize)]
-struct Status {
+pub struct Status {
     /// The script; null if there is none.
-    script: Option<String>,
+    pub script: Option<String>,
     /// Whether the module that the script loads exists.
-    module_present: bool,
+    pub module_present: bool,
     /// Our file in environment.d; null if there is none.
-    environment: Option<String>,
+    pub environment: Option<String>,
     /// Whether that file sets WLR_XWAYLAND, and puts the script first in PATH.
-    wlroots: bool,
-    path: bool,
-    weston: bool,
-    diverted: bool,
-    running: Vec<Running>,
+    pub wlroots: bool,
+    pub path: bool,
+    pub weston: bool,
+    pub diverted: bool,
+    pub running: Vec<Running>,
 }
 
 #[derive(Debug, Serialize)]
-struct Running {
-    pid: i32,
-    with_xqos: bool,
+pub struct Running {
+    pub pid: i32,
+    pub with_xqos: bool,
 }
 
 impl Status {
-    fn look() -> Result<Status> {
+    pub fn look() -> Result<Status> {
         let places = Places::of_user()?;
         let read = |path: &std::path::Path| fs::read_to_string(path).unwrap_or_default();
         let ours = |path: &std::path::Path| files::is_ours(path).then(|| path.display().to_string());
@@ -59,35 +59,7 @@ fn module_of(script: &str) -> Option<String> {
 }
 
 fn running(pid: i32) -> Option<Running> {
-    let program = xqos_sys::proc::program_path(pid)?;
+    let program = proc::program_path(pid)?;
     let name = program.file_name()?.to_str()?;
     name.starts_with("Xwayland").then(|| Running { pid, with_xqos: has_module(pid) })
-}
-
-pub fn show(json: bool) -> Result<()> {
-    let status = Status::look()?;
-    if json {
-        return output::json(&status);
-    }
-    let yes = |is: bool, words: &str| if is { words.to_owned() } else { "no".to_owned() };
-    let mut lines = vec![
-        ("script", status.script.clone().unwrap_or_else(|| "none: `xqos xwayland install` writes it".to_owned())),
-        ("wlroots", yes(status.wlroots, "WLR_XWAYLAND names the script")),
-        ("in PATH", yes(status.path, "the script comes before Xwayland")),
-        ("weston", yes(status.weston, "weston.ini names the script")),
-        ("mutter", yes(status.diverted, "/usr/bin/Xwayland is diverted")),
-    ];
-    if (status.script.is_some() || status.diverted) && !status.module_present {
-        lines.push(("", "the module that the script loads is missing: Xwayland starts without xqos".to_owned()));
-    }
-    for running in &status.running {
-        lines.push((
-            "running",
-            format!("process {} {} xqos", running.pid, if running.with_xqos { "with" } else { "without" }),
-        ));
-    }
-    if status.running.is_empty() {
-        lines.push(("running", "no Xwayland".to_owned()));
-    }
-    output::print(&lines.into_iter().fold(String::new(), |all, (title, text)| all + &format!("{title:<10}{text}\n")))
 }
