@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use xqos_abi::{Notify, NotifyKind, event_mask};
 use xqos_cli::output::note;
 use xqos_client::Error;
-use xqos_sys::{self as sys, Attributes, Procfs, Signals};
+use xqos_sys::{self as sys, Attributes, Signals};
 
 /// Limit for real-time priorities in the server: its own thread gets 3, and the watcher thread 4.
 const SERVER_LIMIT: u32 = 4;
@@ -205,7 +205,7 @@ impl Boost {
             NotifyKind::Exposing | NotifyKind::Input => {
                 let is_input = notify.kind == NotifyKind::Input;
                 let (attributes, limit) = if is_input { self.input } else { self.exposing };
-                let verdict = self.raised.raise(notify.pid, attributes, Some(Instant::now() + limit), &Procfs);
+                let verdict = self.raised.raise(notify.pid, attributes, Some(Instant::now() + limit));
                 self.report(notify.pid, || match verdict {
                     Verdict::Raised if is_input => "raised to handle input".to_owned(),
                     Verdict::Raised => "raised to redraw".to_owned(),

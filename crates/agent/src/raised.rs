@@ -52,14 +52,8 @@ impl Raised {
     }
 
     /// Raises a process until that time, or until [`Raised::take_back`].
-    pub fn raise(
-        &mut self,
-        pid: i32,
-        attributes: Attributes,
-        until: Option<Instant>,
-        processes: &impl Processes,
-    ) -> Verdict {
-        let Some(process) = processes.look(pid) else { return Verdict::Impossible(io::ErrorKind::NotFound.into()) };
+    pub fn raise(&mut self, pid: i32, attributes: Attributes, until: Option<Instant>) -> Verdict {
+        let Some(process) = Procfs.look(pid) else { return Verdict::Impossible(io::ErrorKind::NotFound.into()) };
         match proc::owner(pid) {
             Ok(owner) if self.user.is_none_or(|user| owner == user) => {}
             Ok(_) => return Verdict::Foreign,
@@ -242,14 +236,14 @@ mod tests {
         let mut raised = Raised::new(Some(calling_user())).unwrap();
         let nicer = Attributes::normal(-5, 0);
         let end = Instant::now() + Duration::from_secs(1);
-        assert!(matches!(raised.raise(sleeper.pid(), nicer, Some(end), &Procfs), Verdict::Raised));
+        assert!(matches!(raised.raise(sleeper.pid(), nicer, Some(end)), Verdict::Raised));
         assert_eq!((sleeper.nice(), raised.next()), (-5, Some(end)));
         raised.take_back_late(end - Duration::from_nanos(1));
         assert_eq!(sleeper.nice(), -5, "its time is not over");
         raised.take_back_late(end);
         assert_eq!((sleeper.nice(), raised.next()), (3, None));
         assert!(!raised.take_back(sleeper.pid()), "nothing is left to take back");
-        assert!(matches!(raised.raise(sleeper.pid(), nicer, Some(end), &Procfs), Verdict::Raised));
+        assert!(matches!(raised.raise(sleeper.pid(), nicer, Some(end)), Verdict::Raised));
         drop(raised);
         assert_eq!(sleeper.nice(), 3);
     }
@@ -270,7 +264,7 @@ mod tests {
         let own = std::process::id() as i32;
         let (before, nicer) = (Attributes::of(copier).unwrap(), Attributes::favoured(-5, 0));
         let mut raised = Raised::new(Some(calling_user())).unwrap();
-        assert!(matches!(raised.raise(own, nicer, Some(Instant::now()), &Procfs), Verdict::Raised));
+        assert!(matches!(raised.raise(own, nicer, Some(Instant::now())), Verdict::Raised));
         Attributes::of(own).unwrap().give(copier).unwrap();
         assert_eq!(Attributes::of(copier).unwrap().nice(), -5);
         assert!(raised.take_back(own));
@@ -284,11 +278,11 @@ mod tests {
         let sleeper = Sleeper::start();
         let (soon, nicer) = (Instant::now(), Attributes::normal(5, 0));
         let mut of_others = Raised::new(Some(calling_user() + 1)).unwrap();
-        assert!(matches!(of_others.raise(sleeper.pid(), nicer, Some(soon), &Procfs), Verdict::Foreign));
+        assert!(matches!(of_others.raise(sleeper.pid(), nicer, Some(soon)), Verdict::Foreign));
         let mut raised = Raised::new(Some(calling_user())).unwrap();
-        assert!(matches!(raised.raise(i32::MAX, nicer, Some(soon), &Procfs), Verdict::Impossible(_)));
+        assert!(matches!(raised.raise(i32::MAX, nicer, Some(soon)), Verdict::Impossible(_)));
         if is_allowed() && Attributes::real_time(1).give(sleeper.pid()).is_ok() {
-            assert!(matches!(raised.raise(sleeper.pid(), nicer, Some(soon), &Procfs), Verdict::Otherwise));
+            assert!(matches!(raised.raise(sleeper.pid(), nicer, Some(soon)), Verdict::Otherwise));
         }
     }
 }

@@ -13,7 +13,6 @@ use crate::raised::{Guard, Raised, Verdict};
 use std::collections::BTreeMap;
 use std::io;
 use std::time::Instant;
-use xqos_sys::Procfs;
 use xqos_sys::proc::RunTimes;
 use xqos_text::quantity::{Micros, Reservation};
 
@@ -130,7 +129,7 @@ fn give(raised: &mut Raised, thread: i32, wanted: Reservation, is_reserved: bool
     if is_reserved {
         return raised.change(thread, attributes);
     }
-    match raised.raise(thread, attributes, None, &Procfs) {
+    match raised.raise(thread, attributes, None) {
         Verdict::Raised => Ok(()),
         Verdict::Otherwise | Verdict::Foreign => Err(io::Error::other("it has a priority of its own")),
         Verdict::Impossible(error) => Err(error),
