@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! The command line program xqos: presentation only.
+//! The command line program xqos: parses the command line, calls the library `agent`, and prints.
 //!
 //! Every command exits with 0 on success or when there was nothing to do; with 1 after one line on standard error that
 //! says why and what to do next; or with 2 for wrong usage. `xqos run` passes on the exit status of its program.
