@@ -49,6 +49,11 @@ pub fn words(kind: ReservationKind) -> &'static str {
     }
 }
 
+/// The command line options for this kind.
+pub fn options(kind: ReservationKind) -> String {
+    words(kind).replace(' ', " --")
+}
+
 /// The rule of a soft reservation; `None` if it is hard.
 pub fn soft_rule(kind: ReservationKind) -> Option<&'static str> {
     SoftRule::of(kind).map(SoftRule::name)

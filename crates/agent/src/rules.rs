@@ -7,6 +7,7 @@ pub mod apply;
 pub mod auto;
 pub mod boosted;
 pub mod daemon;
+pub mod effect;
 pub mod folders;
 pub mod limits;
 pub mod process;
@@ -14,6 +15,7 @@ pub mod schedule;
 pub mod selection_lock;
 pub mod status;
 pub mod viewers;
+pub mod warnings;
 pub mod window_facts;
 
 use process::Users;

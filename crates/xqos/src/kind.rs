@@ -27,11 +27,6 @@ impl Kind {
     }
 }
 
-/// The command line options for this kind.
-pub fn options(kind: ReservationKind) -> String {
-    words(kind).replace(' ', " --")
-}
-
 /// Splits the text that was typed into `xqos top` into a reservation and its kind: `3ms/10ms hard`.
 pub fn split(text: &str) -> (&str, ReservationKind) {
     let named = [ReservationKind::Hard, ReservationKind::SoftPaper].into_iter();

@@ -7,9 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod commands;
-mod holder;
 mod kind;
-mod pick;
 mod selector;
 
 #[cfg(test)]

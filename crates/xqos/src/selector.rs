@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 //! Options that select clients: by process, window, class, client id, or with the pointer.
 
-use crate::pick;
 use anyhow::{Result, bail};
 use clap::Args;
 use xqos_abi::ClientEntry;
+use xqos_agent::holder::Holder;
 use xqos_agent::session::Session;
-use xqos_agent::windows;
+use xqos_agent::{pick, windows};
 use xqos_text::quantity::XId;
 
 /// Options of which exactly one is required.
@@ -49,6 +49,15 @@ impl Selector {
         let window = pick::window(session.control.connection()?)?;
         of_resource(session, XId(window), "window")
     }
+}
+
+/// The clients that the selector chooses, or the groups of this name.
+pub fn holders(session: &Session, selector: Option<&Selector>, group: Option<&str>) -> Result<Vec<Holder>> {
+    if let Some(name) = group {
+        return Ok(vec![Holder::of_group(session, name)?]);
+    }
+    let clients = selector.map_or(Ok(Vec::new()), |selector| selector.resolve(session))?;
+    Ok(clients.into_iter().map(Holder::of_client).collect())
 }
 
 fn of_process(session: &Session, pid: i32) -> Result<Vec<ClientEntry>> {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 //! `xqos explain`: shows which rules apply to a client, and why.
 
-use crate::commands::rules::effect::Effect;
 use crate::selector::Selector;
 use anyhow::Result;
 use clap::Args;
 use serde_json::json;
 use std::fmt::Write;
+use xqos_agent::rules::effect::Effect;
 use xqos_agent::rules::loader;
 use xqos_agent::session::Session;
 use xqos_cli::output::{self, note, print};

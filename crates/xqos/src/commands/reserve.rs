@@ -3,14 +3,13 @@
 
 mod watch;
 
-use crate::holder;
 use crate::kind::Kind;
-use crate::selector::Selector;
+use crate::selector::{Selector, holders};
 use anyhow::{Result, bail};
 use clap::Args;
 use xqos_agent::amount::{Amount, CPU_NEEDS_AUTO};
-use xqos_agent::rules;
 use xqos_agent::session::Session;
+use xqos_agent::{holder, rules};
 use xqos_cli::output;
 
 /// Reserves server time for a running program
@@ -98,7 +97,7 @@ impl Reserve {
         }
         let (session, _) = Session::open_armed(display)?;
         let Some(reservation) = wanted.fixed() else { return self.watch(&session) };
-        for holder in holder::selected(&session, self.selector.as_ref(), self.group.as_deref())? {
+        for holder in holders(&session, self.selector.as_ref(), self.group.as_deref())? {
             output::line(&holder.reserve(&session, reservation, self.kind.get())?)?;
         }
         Ok(())
@@ -119,7 +118,7 @@ impl Release {
         let session = Session::open(display)?;
         let holders = match self.all {
             true => holder::all(&session)?,
-            false => holder::selected(&session, self.selector.as_ref(), self.group.as_deref())?,
+            false => holders(&session, self.selector.as_ref(), self.group.as_deref())?,
         };
         let mut is_any = false;
         for holder in &holders {

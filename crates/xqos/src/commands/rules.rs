@@ -2,11 +2,9 @@
 //! `xqos rules`: checks and tests rule files, and runs the daemon that applies them.
 
 mod adopt;
-pub mod effect;
 mod files;
 mod keep;
 mod status;
-mod warnings;
 
 use anyhow::Result;
 use clap::{Args, Subcommand};

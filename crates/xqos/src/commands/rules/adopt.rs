@@ -2,13 +2,13 @@
 //! `xqos rules adopt`: drops a client's manual settings, so that rules apply to it again.
 
 use crate::commands::weight::command_for;
-use crate::holder::Holder;
 use crate::selector::Selector;
 use anyhow::Result;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use xqos_abi::{ClientEntry, Subject, entry_flag};
 use xqos_agent::client::{described, reservation_of, words};
+use xqos_agent::holder::Holder;
 use xqos_agent::rules::apply::bit;
 use xqos_agent::rules::selection_lock;
 use xqos_agent::session::Session;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 //! `xqos rules check`, `list` and `test`: work on rule files and need no X server.
 
-use super::warnings::{Rights, warnings};
 use anyhow::{Result, bail};
 use clap::Args;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use xqos_agent::rules::loader;
+use xqos_agent::rules::warnings::{Rights, warnings};
 use xqos_cli::output::{self, line, note, print};
 use xqos_rules::Mistake;
 use xqos_rules::decide::RuleSet;

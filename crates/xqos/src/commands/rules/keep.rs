@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 //! `xqos rules run`, `off` and `dry-run`: apply rules on a display.
 
-use super::effect::Effect;
-use super::warnings::{Rights, warnings};
 use anyhow::{Context, Result};
 use clap::Args;
 use serde_json::json;
@@ -12,6 +10,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use std::{io, process, thread};
 use xqos_agent::rules::daemon::Daemon;
+use xqos_agent::rules::effect::Effect;
+use xqos_agent::rules::warnings::{Rights, warnings};
 use xqos_agent::rules::{loader, selection_lock};
 use xqos_agent::session::{Session, display_name};
 use xqos_cli::output::{self, line, note, print};

@@ -3,15 +3,15 @@
 //!
 //! This module uses the same evaluation as the daemon.
 
-use anyhow::Result;
+use super::window_facts::WindowFacts;
+use super::{facts, process::Users, viewers};
+use crate::client::{described, reservation_of, soft_rule};
+use crate::error::Result;
+use crate::session::Session;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use xqos_abi::ClientEntry;
-use xqos_agent::client::{described, reservation_of, soft_rule};
-use xqos_agent::rules::window_facts::WindowFacts;
-use xqos_agent::rules::{facts, process::Users, viewers};
-use xqos_agent::session::Session;
 use xqos_rules::decide::{Chosen, RuleSet, Verdict};
 use xqos_rules::facts::{ClientFacts, Key, State};
 use xqos_rules::setting::SettingKind;

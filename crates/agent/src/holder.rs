@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: MIT
 //! Clients and groups whose reservations a command makes or releases.
 
-use crate::kind::options;
-use crate::selector::Selector;
-use anyhow::{Result, anyhow};
+use crate::client::{adopt_command, described, options, reservation_of, reservation_of_group, words};
+use crate::error::{Result, refused};
+use crate::host::shell_word;
+use crate::session::{Account, Session};
 use std::collections::BTreeMap;
 use xqos_abi::{ClientEntry, Setting, SettingKind, Subject};
-use xqos_agent::client::{adopt_command, described, reservation_of, reservation_of_group, words};
-use xqos_agent::host::shell_word;
-use xqos_agent::session::{Account, Session};
 use xqos_core::ReservationKind;
 use xqos_text::escape::printable;
 use xqos_text::quantity::Reservation;
@@ -23,22 +21,6 @@ pub struct Holder {
 }
 
 type Reserved = (Reservation, ReservationKind);
-
-/// The clients that the selector chooses, or the groups of this name.
-pub fn selected(session: &Session, selector: Option<&Selector>, group: Option<&str>) -> Result<Vec<Holder>> {
-    let Some(name) = group else {
-        let clients = selector.map_or(Ok(Vec::new()), |selector| selector.resolve(session))?;
-        return Ok(clients.into_iter().map(Holder::of_client).collect());
-    };
-    let found = groups(session)?.into_iter().find(|holder| holder.first().group_name.as_str() == name);
-    let missing = || {
-        anyhow!(
-            "no client of the X server {} is in a group {name}: `xqos list` shows them in the column GROUP",
-            session.display
-        )
-    };
-    Ok(vec![found.ok_or_else(missing)?])
-}
 
 pub fn all(session: &Session) -> Result<Vec<Holder>> {
     Ok(session.others()?.into_iter().map(Holder::of_client).chain(groups(session)?).collect())
@@ -57,6 +39,17 @@ fn groups(session: &Session) -> Result<Vec<Holder>> {
 }
 
 impl Holder {
+    /// The groups of this name.
+    pub fn of_group(session: &Session, name: &str) -> Result<Holder> {
+        let found = groups(session)?.into_iter().find(|holder| holder.first().group_name.as_str() == name);
+        found.ok_or_else(|| {
+            refused!(
+                "no client of the X server {} is in a group {name}: `xqos list` shows them in the column GROUP",
+                session.display
+            )
+        })
+    }
+
     pub fn of_client(entry: ClientEntry) -> Holder {
         Holder { is_group: false, accounts: vec![vec![entry]] }
     }

@@ -4,12 +4,12 @@
 //! The pointer is grabbed with a crosshair until a click; Escape and the right button cancel. The pointer and keyboard
 //! grabs end when our connection closes, if not earlier.
 
-use anyhow::{Context, Result, bail};
+use crate::error::{Result, bail, refused};
+use crate::windows;
 use x11rb::NONE;
 use x11rb::connection::Connection;
 use x11rb::protocol::Event;
 use x11rb::protocol::xproto::{ConnectionExt, EventMask, GrabMode, GrabStatus, Keycode, Window};
-use xqos_agent::windows;
 use xqos_cli::output::note;
 
 /// `XC_crosshair` of X11/cursorfont.h.
@@ -36,7 +36,7 @@ pub fn window(connection: &impl Connection) -> Result<Window> {
 
 /// Grabs pointer and keyboard; returns the root window of the screen that the pointer is on.
 fn grab(connection: &impl Connection) -> Result<Window> {
-    let first = connection.setup().roots.first().context("the X server has no screen")?.root;
+    let first = connection.setup().roots.first().ok_or_else(|| refused!("the X server has no screen"))?.root;
     let root = connection.query_pointer(first)?.reply()?.root;
     let font = connection.generate_id()?;
     connection.open_font(font, b"cursor")?;

@@ -3,8 +3,8 @@
 //!
 //! Such a setting is not a mistake: it may work on another server, or when root runs the rules.
 
-use xqos_agent::processor::{self, missing_raise_right};
-use xqos_agent::session::Session;
+use crate::processor::{self, missing_raise_right};
+use crate::session::Session;
 use xqos_rules::facts::State;
 use xqos_rules::rule::{Limits, Rule};
 use xqos_rules::setting::{Group, Reserve, Setting, SoftRule};
