@@ -6,7 +6,7 @@ use crate::selector::Selector;
 use anyhow::Result;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use xqos_abi::{ClientEntry, Subject, entry_flag};
+use xqos_abi::{ClientEntry, SettingKind as OfServer, Subject, entry_flag};
 use xqos_agent::client::{described, reservation_of, words};
 use xqos_agent::holder::Holder;
 use xqos_agent::rules::apply::bit;
@@ -15,14 +15,17 @@ use xqos_agent::session::Session;
 use xqos_cli::output::{line, note};
 use xqos_rules::setting::SettingKind;
 
+/// A setting in rules and in the server, and its default value if a command of its own sets it.
+type Manual = (SettingKind, OfServer, &'static str);
+
 /// Settings of a client that can be set manually.
-const SETTINGS: [SettingKind; 6] = [
-    SettingKind::Reserve,
-    SettingKind::Weight,
-    SettingKind::Priority,
-    SettingKind::Slice,
-    SettingKind::Group,
-    SettingKind::Pace,
+const SETTINGS: [Manual; 6] = [
+    (SettingKind::Reserve, OfServer::Reservation, ""),
+    (SettingKind::Weight, OfServer::Weight, "1"),
+    (SettingKind::Priority, OfServer::Priority, "0"),
+    (SettingKind::Slice, OfServer::Slice, "none"),
+    (SettingKind::Group, OfServer::Group, ""),
+    (SettingKind::Pace, OfServer::Paced, ""),
 ];
 
 /// Drops manual settings of a client, so that rules apply to it again
@@ -35,7 +38,7 @@ pub struct Adopt {
     #[command(flatten)]
     selector: Selector,
     /// Only this setting
-    #[arg(long, value_name = "SETTING", value_parser = PossibleValuesParser::new(SETTINGS.map(SettingKind::name)))]
+    #[arg(long, value_name = "SETTING", value_parser = PossibleValuesParser::new(SETTINGS.map(|(kind, ..)| kind.name())))]
     only: Option<String>,
 }
 
@@ -47,16 +50,16 @@ Examples:
 impl Adopt {
     pub fn perform(&self, display: Option<&str>) -> Result<()> {
         let (session, _) = Session::open_armed(display)?;
-        let is_meant = |kind: &SettingKind| self.only.as_deref().is_none_or(|only| only == kind.name());
+        let is_meant = |kind: SettingKind| self.only.as_deref().is_none_or(|only| only == kind.name());
         for entry in self.selector.resolve(&session)? {
             // A reservation that a rule has made needs no reset.
             let is_by_rules = ["rule ", "auto"].iter().any(|by| entry.reservation_origin.as_str().starts_with(by));
-            let meant = SETTINGS.into_iter().filter(is_meant);
-            let given: Vec<_> = meant.filter(|&kind| kind != SettingKind::Reserve || !is_by_rules).collect();
-            for &kind in &given {
-                reset(&session, &entry, kind)?;
+            let meant = SETTINGS.into_iter().filter(|&(kind, ..)| is_meant(kind));
+            let given: Vec<_> = meant.filter(|&(kind, ..)| kind != SettingKind::Reserve || !is_by_rules).collect();
+            for setting in &given {
+                reset(&session, &entry, setting)?;
             }
-            let settings = given.iter().fold(0, |all, &kind| all | bit(kind));
+            let settings = given.iter().fold(0, |all, &(kind, ..)| all | bit(kind));
             let holder = selection_lock::return_settings(session.control.connection()?, entry.client, settings)?;
             line(&confirmation(&entry, &given))?;
             if holder.is_none() {
@@ -68,36 +71,28 @@ impl Adopt {
 }
 
 /// Resets a setting to its default, without a lease, so that the server records no owner for it.
-fn reset(session: &Session, entry: &ClientEntry, kind: SettingKind) -> Result<()> {
-    let kind = match kind {
-        SettingKind::Reserve if reservation_of(entry).is_some() => xqos_abi::SettingKind::Reservation,
-        SettingKind::Weight => xqos_abi::SettingKind::Weight,
-        SettingKind::Priority => xqos_abi::SettingKind::Priority,
-        SettingKind::Slice => xqos_abi::SettingKind::Slice,
-        SettingKind::Group => xqos_abi::SettingKind::Group,
-        SettingKind::Pace if entry.flags & (entry_flag::PACED | entry_flag::NEVER_PACED) != 0 => {
-            xqos_abi::SettingKind::Paced
-        }
-        _ => return Ok(()),
+fn reset(session: &Session, entry: &ClientEntry, &(kind, of_server, _): &Manual) -> Result<()> {
+    let is_set = match kind {
+        SettingKind::Reserve => reservation_of(entry).is_some(),
+        SettingKind::Pace => entry.flags & (entry_flag::PACED | entry_flag::NEVER_PACED) != 0,
+        _ => true,
     };
-    let done = session.control.clear(Subject::Client(entry.client), kind);
+    if !is_set {
+        return Ok(());
+    }
+    let done = session.control.clear(Subject::Client(entry.client), of_server);
     Ok(done.map_err(|error| session.explained(error, entry))?)
 }
 
 /// Describes the change, and how to restore the manual settings.
-fn confirmation(entry: &ClientEntry, given: &[SettingKind]) -> String {
+fn confirmation(entry: &ClientEntry, given: &[Manual]) -> String {
     let (mut was, mut undo) = (Vec::new(), Vec::new());
-    let has = |kind| given.contains(&kind);
-    if let Some((reservation, kind)) = reservation_of(entry).filter(|_| has(SettingKind::Reserve)) {
-        was.push(format!("{reservation}{} reserved", words(kind)));
-        undo.push(Holder::of_client(entry.clone()).reserve_again((reservation, kind)));
-    }
-    for (kind, of_server, usual) in [
-        (SettingKind::Weight, xqos_abi::SettingKind::Weight, "1"),
-        (SettingKind::Priority, xqos_abi::SettingKind::Priority, "0"),
-        (SettingKind::Slice, xqos_abi::SettingKind::Slice, "none"),
-    ] {
-        if let Some((name, value, command)) = command_for(entry, of_server).filter(|it| has(kind) && it.1 != usual) {
+    for &(kind, of_server, usual) in given {
+        if let Some((reservation, kind)) = reservation_of(entry).filter(|_| kind == SettingKind::Reserve) {
+            was.push(format!("{reservation}{} reserved", words(kind)));
+            undo.push(Holder::of_client(entry.clone()).reserve_again((reservation, kind)));
+        }
+        if let Some((name, value, command)) = command_for(entry, of_server).filter(|(_, value, _)| value != usual) {
             was.push(format!("{name} {value}"));
             undo.push(command);
         }
