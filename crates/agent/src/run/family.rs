@@ -24,6 +24,12 @@ struct Identity {
     started: u64,
 }
 
+impl Identity {
+    fn of(pid: i32, process: &Process) -> Identity {
+        Identity { pid, started: process.started }
+    }
+}
+
 /// The relation of a connection to the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
@@ -65,7 +71,7 @@ impl Family {
         let all = processes.all();
         self.note(&all);
         let Some(process) = all.get(&pid) else { return Verdict::Vanished };
-        let identity = Identity { pid, started: process.started };
+        let identity = Identity::of(pid, process);
         let verdict = self.judge(identity);
         if verdict != Verdict::Foreign {
             self.connected.insert(identity);
@@ -83,7 +89,7 @@ impl Family {
         let all = processes.all();
         self.note(&all);
         all.iter().filter(|(_, process)| !process.zombie).any(|(&pid, process)| {
-            let identity = Identity { pid, started: process.started };
+            let identity = Identity::of(pid, process);
             !self.connected.contains(&identity) && self.judge(identity) == Verdict::Program
         })
     }
@@ -107,40 +113,27 @@ impl Family {
     /// Records the origin of every new process below us, and forgets processes that are no longer needed.
     fn note(&mut self, all: &HashMap<i32, Process>) {
         let mut living = HashSet::new();
-        for &pid in all.keys() {
-            let Some(line) = self.line(pid, all) else { continue };
-            for (identity, parent) in line {
-                let origin = self.origin(identity, parent);
-                self.origins.entry(identity).or_insert(origin);
-                living.insert(identity);
+        for (&pid, process) in all {
+            if !self.is_below(process, all) {
+                continue;
             }
+            let origin = match all.get(&process.parent) {
+                Some(parent) if process.parent != self.root => Origin::Child(Identity::of(process.parent, parent)),
+                _ if pid == self.main || self.connected.is_empty() => Origin::First,
+                _ => Origin::Stray,
+            };
+            let identity = Identity::of(pid, process);
+            self.origins.entry(identity).or_insert(origin);
+            living.insert(identity);
         }
         self.forget(living);
     }
 
-    /// `pid` and its ancestors below us, each with its parent (`None` if that is us); `None` if `pid` is not below us.
-    fn line(&self, pid: i32, all: &HashMap<i32, Process>) -> Option<Vec<(Identity, Option<Identity>)>> {
-        let mut line: Vec<(Identity, Option<Identity>)> = Vec::new();
-        let mut pid = pid;
-        // A tree that is read while it changes may contain a loop of reused pids, so the length of the line is limited.
-        while pid != self.root && line.len() <= all.len() {
-            let process = all.get(&pid)?;
-            let identity = Identity { pid, started: process.started };
-            if let Some((_, parent)) = line.last_mut() {
-                *parent = Some(identity);
-            }
-            line.push((identity, None));
-            pid = process.parent;
-        }
-        (pid == self.root && !line.is_empty()).then_some(line)
-    }
-
-    fn origin(&self, identity: Identity, parent: Option<Identity>) -> Origin {
-        match parent {
-            Some(parent) => Origin::Child(parent),
-            None if identity.pid == self.main || self.connected.is_empty() => Origin::First,
-            None => Origin::Stray,
-        }
+    /// Returns true if the process descends from us. A tree that is read while it changes may contain a loop of reused
+    /// pids, so the number of steps is limited.
+    fn is_below(&self, process: &Process, all: &HashMap<i32, Process>) -> bool {
+        let line = std::iter::successors(Some(process), |process| all.get(&process.parent));
+        line.take(all.len()).any(|process| process.parent == self.root)
     }
 
     fn forget(&mut self, living: HashSet<Identity>) {
