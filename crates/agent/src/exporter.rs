@@ -34,6 +34,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 use xqos_abi::ClientEntry;
 use xqos_cli::output;
+use xqos_sys::proc;
 use xqos_text::escape::in_one_line;
 use xqos_text::escape::printable;
 
@@ -220,10 +221,11 @@ impl Exporter {
         match watch::watch_for(&pids, attached::TRACE_TIME) {
             Ok((mut watch, elapsed_ns)) => {
                 self.lost_events += watch.lost();
+                let user = |pid| proc::owner(pid).map(|owner| self.users.name(owner)).unwrap_or_default();
                 for (pid, known) in servers {
                     let watched = known.watched.take().filter(|watched| watched.server_pid == pid);
                     let mut watched = watched.unwrap_or_else(|| Watched::new(pid, self.options.max_labels));
-                    watched.add(watch.take_usage(pid), elapsed_ns, &self.users);
+                    watched.add(watch.take_usage(pid), elapsed_ns, user);
                     known.watched = Some(watched);
                 }
             }

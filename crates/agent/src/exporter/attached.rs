@@ -4,7 +4,6 @@
 
 use super::account::{Labelled, Labels};
 use crate::attach::watch::PeerUse;
-use crate::rules::process::Users;
 use std::time::Duration;
 
 /// Covers a frame of a slow animation, and is short compared to the time between two scrapes.
@@ -30,11 +29,8 @@ impl Watched {
         Watched { server_pid, observed_ns: 0, totals: Labelled::new(max_labels) }
     }
 
-    pub fn add(&mut self, seen: Vec<PeerUse>, elapsed_ns: u64, users: &Users) {
-        self.add_by(seen, elapsed_ns, |pid| user(pid, users));
-    }
-
-    fn add_by(&mut self, seen: Vec<PeerUse>, elapsed_ns: u64, user: impl Fn(i32) -> String) {
+    /// `user`: names the user of a process.
+    pub fn add(&mut self, seen: Vec<PeerUse>, elapsed_ns: u64, user: impl Fn(i32) -> String) {
         self.observed_ns += elapsed_ns;
         self.totals.all.values_mut().for_each(|used| used.longest_ns = None);
         let labels = |it: &PeerUse| Labels { user: it.pid.map(&user).unwrap_or_default(), program: it.program.clone() };
@@ -47,10 +43,6 @@ impl Watched {
             used.longest_ns = Some(used.longest_ns.unwrap_or(0).max(one.used.longest_ns));
         }
     }
-}
-
-fn user(pid: i32, users: &Users) -> String {
-    xqos_sys::proc::owner(pid).map(|owner| users.name(owner)).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -68,8 +60,8 @@ mod tests {
         };
         let mut watched = Watched::new(7, 2);
         let look = || vec![seen("a", 5), seen("b", 7), seen("c", 1), seen("d", 2)];
-        watched.add_by(look(), 100, |_| "me".to_owned());
-        watched.add_by(look().split_off(1), 100, |_| "me".to_owned());
+        watched.add(look(), 100, |_| "me".to_owned());
+        watched.add(look().split_off(1), 100, |_| "me".to_owned());
         assert_eq!(watched.observed_ns, 200);
         let found: Vec<_> = watched.totals.all.iter().map(|(labels, used)| (labels.program.as_str(), *used)).collect();
         let used = |busy_ns, calls, longest_ns| TracedUsage { busy_ns, calls, longest_ns };
