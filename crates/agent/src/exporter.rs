@@ -119,14 +119,14 @@ impl Exporter {
 
     fn query_all(&mut self) {
         self.users = Users::read();
-        while let Ok(late) = self.answers.1.try_recv() {
-            self.take(late, false);
-        }
         self.rounds += 1;
+        while let Ok(late) = self.answers.1.try_recv() {
+            self.take(late);
+        }
         let sockets = Displays::read();
         self.find(&sockets);
-        let asked = self.ask(&sockets);
-        self.collect(asked);
+        self.ask(&sockets);
+        self.collect();
         if self.options.attach {
             self.attach();
         }
@@ -144,13 +144,9 @@ impl Exporter {
         }
     }
 
-    /// Queries the displays; returns their number. A display with an open query is not queried again.
-    fn ask(&mut self, sockets: &Displays) -> usize {
-        let mut asked = 0;
-        for (&display, known) in &mut self.displays {
-            if known.pending.is_some() {
-                continue;
-            }
+    /// Queries the displays. A display with an open query is not queried again.
+    fn ask(&mut self, sockets: &Displays) {
+        for (&display, known) in self.displays.iter_mut().filter(|(_, known)| known.pending.is_none()) {
             let visit = match sockets.has_clients(display) {
                 true => Visit::Query,
                 false if sockets.can_be_checked(display) => Visit::Check,
@@ -160,26 +156,21 @@ impl Exporter {
                 known.clear_clients();
             }
             known.pending = Some(self.rounds);
-            asked += 1;
             if !ask::ask(display, visit, self.rounds, self.options.patience, self.answers.0.clone()) {
                 known.pending = None;
-                asked -= 1;
                 known.set_state(display, State::Failed("no further thread can be started".to_owned()));
             }
         }
-        asked
     }
 
-    fn collect(&mut self, mut asked: usize) {
+    fn collect(&mut self) {
         // Each query has its own time limit, which expires shortly before this one.
         let until = Instant::now() + self.options.patience + Duration::from_millis(100);
-        while asked > 0 {
+        while self.displays.values().any(|known| known.pending == Some(self.rounds)) {
             let Ok(answer) = self.answers.1.recv_timeout(until.saturating_duration_since(Instant::now())) else {
                 break;
             };
-            let is_current = answer.number == self.rounds;
-            self.take(answer, is_current);
-            asked -= usize::from(is_current);
+            self.take(answer);
         }
         for (&display, known) in self.displays.iter_mut().filter(|(_, known)| known.pending.is_some()) {
             known.set_state(display, State::Failed("the previous query has not ended yet".to_owned()));
@@ -187,10 +178,10 @@ impl Exporter {
     }
 
     /// Takes an answer. The figures of a late answer are ignored, because the next answer contains them.
-    fn take(&mut self, answer: Answer, is_current: bool) {
+    fn take(&mut self, answer: Answer) {
         let Some(known) = self.displays.get_mut(&answer.display) else { return };
         known.pending = None;
-        if !is_current {
+        if answer.number != self.rounds {
             return;
         }
         known.took = answer.took;

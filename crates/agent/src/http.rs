@@ -9,7 +9,6 @@ use crate::error::{Result, asking, bail};
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// Longest request; a Prometheus request has 300 bytes.
@@ -49,25 +48,22 @@ pub fn listen(address: SocketAddr) -> Result<TcpListener> {
 
 /// Serves requests forever. `give` gets the Accept header and is called from several threads.
 pub fn serve(listener: &TcpListener, give: impl Fn(&str) -> Answer + Send + Sync + 'static) -> ! {
-    let (give, open) = (Arc::new(give), Arc::new(AtomicUsize::new(0)));
+    // Each connection has a clone of `open`.
+    let (give, open) = (Arc::new(give), Arc::new(()));
     loop {
         let Ok((connection, _)) = listener.accept() else {
             std::thread::sleep(PAUSE);
             continue;
         };
-        if open.fetch_add(1, Ordering::Relaxed) >= MAX_CONNECTIONS {
-            open.fetch_sub(1, Ordering::Relaxed);
+        if Arc::strong_count(&open) > MAX_CONNECTIONS {
             continue;
         }
-        let (give, opened) = (Arc::clone(&give), Arc::clone(&open));
-        let answering = std::thread::Builder::new().spawn(move || {
-            // A broken connection must not stop the server.
+        let (give, open) = (Arc::clone(&give), Arc::clone(&open));
+        // Neither a broken connection nor a lack of threads must stop the server.
+        let _ = std::thread::Builder::new().spawn(move || {
             let _ = answer(connection, &*give);
-            opened.fetch_sub(1, Ordering::Relaxed);
+            drop(open);
         });
-        if answering.is_err() {
-            open.fetch_sub(1, Ordering::Relaxed);
-        }
     }
 }
 
