@@ -36,6 +36,6 @@ pub use sched::{Attributes, allow_real_time, wake_on_time};
 pub use signals::{Signal, Signals, ignore_signals, send, unblock_signals_in};
 
 /// The result of a call that returns -1 on error.
-fn checked(result: libc::c_int) -> std::io::Result<libc::c_int> {
-    if result < 0 { Err(std::io::Error::last_os_error()) } else { Ok(result) }
+fn checked<N: PartialOrd + Default>(result: N) -> std::io::Result<N> {
+    if result < N::default() { Err(std::io::Error::last_os_error()) } else { Ok(result) }
 }

@@ -5,6 +5,7 @@
 //! program; other commands show these settings. Raised settings use reset-on-fork: children and new threads start with
 //! default scheduling.
 
+use crate::checked;
 use rustix::thread::set_current_timer_slack;
 use std::io;
 use std::num::NonZeroU64;
@@ -56,8 +57,8 @@ impl Attributes {
         let mut attributes = Attributes::default();
         let size = size_of::<Attributes>() as u32;
         // SAFETY: the buffer has room for `size` bytes.
-        let result = unsafe { libc::syscall(libc::SYS_sched_getattr, thread, &raw mut attributes, size, 0) };
-        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(attributes) }
+        checked(unsafe { libc::syscall(libc::SYS_sched_getattr, thread, &raw mut attributes, size, 0) })?;
+        Ok(attributes)
     }
 
     /// Applies these attributes to a thread. EPERM: this needs CAP_SYS_NICE or, for real-time priorities, a sufficient
@@ -65,8 +66,7 @@ impl Attributes {
     pub fn give(mut self, thread: i32) -> io::Result<()> {
         self.size = size_of::<Attributes>() as u32;
         // SAFETY: `size` is the size of the attributes.
-        let result = unsafe { libc::syscall(libc::SYS_sched_setattr, thread, &raw const self, 0) };
-        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+        checked(unsafe { libc::syscall(libc::SYS_sched_setattr, thread, &raw const self, 0) }).map(drop)
     }
 
     /// True for the default policy with any nice value.
@@ -110,12 +110,9 @@ pub fn allow_real_time(pid: i32, priority: u32) -> io::Result<u32> {
     let mut before = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the limits outlive the calls. Permissions that the process already has are kept.
     unsafe {
-        if libc::prlimit(pid, libc::RLIMIT_RTPRIO, ptr::null(), &mut before) != 0 {
-            return Err(io::Error::last_os_error());
-        }
-        let is_enough = before.rlim_cur >= wanted.rlim_cur && priority > 0;
-        if !is_enough && libc::prlimit(pid, libc::RLIMIT_RTPRIO, &wanted, ptr::null_mut()) != 0 {
-            return Err(io::Error::last_os_error());
+        checked(libc::prlimit(pid, libc::RLIMIT_RTPRIO, ptr::null(), &mut before))?;
+        if before.rlim_cur < wanted.rlim_cur || priority == 0 {
+            checked(libc::prlimit(pid, libc::RLIMIT_RTPRIO, &wanted, ptr::null_mut()))?;
         }
     }
     Ok(u32::try_from(before.rlim_max).unwrap_or(u32::MAX))

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Signals: receiving them through a file, sending them, and unblocking them in child processes.
 
+use crate::checked;
 use rustix::process::{Pid, Signal as SignalNumber, kill_process};
 use std::io;
 use std::mem;
@@ -40,13 +41,8 @@ impl Signals {
         // SIGCHLD would make children vanish without a status.
         unsafe {
             libc::signal(libc::SIGCHLD, libc::SIG_DFL);
-            if libc::sigprocmask(libc::SIG_BLOCK, &set, ptr::null_mut()) != 0 {
-                return Err(io::Error::last_os_error());
-            }
-            let fd = libc::signalfd(-1, &set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK);
-            if fd < 0 {
-                return Err(io::Error::last_os_error());
-            }
+            checked(libc::sigprocmask(libc::SIG_BLOCK, &set, ptr::null_mut()))?;
+            let fd = checked(libc::signalfd(-1, &set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK))?;
             // SAFETY (continued): `fd` is new and has no other owner.
             Ok(Signals(OwnedFd::from_raw_fd(fd)))
         }
@@ -93,10 +89,7 @@ pub fn unblock_signals_in(command: &mut Command) {
     let set = watched_set(&WITH_USER_SIGNAL);
     // SAFETY: between fork and exec only sigprocmask is called, which is async-signal-safe.
     unsafe {
-        command.pre_exec(move || match libc::sigprocmask(libc::SIG_UNBLOCK, &set, ptr::null_mut()) {
-            0 => Ok(()),
-            _ => Err(io::Error::last_os_error()),
-        });
+        command.pre_exec(move || checked(libc::sigprocmask(libc::SIG_UNBLOCK, &set, ptr::null_mut())).map(drop));
     }
 }
 
