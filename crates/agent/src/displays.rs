@@ -9,12 +9,10 @@ use xqos_abi::control::display_of_socket;
 use xqos_sys::proc::{name, sockets};
 use xqos_sys::sockets::{TcpSocket, UnixSocket, tcp, unix};
 
-/// Inodes of listening sockets with their displays.
-pub type Listening = Vec<(u64, u32)>;
-
 #[derive(Debug, Default)]
 pub struct Displays {
-    pub listening: Listening,
+    /// Inodes of listening sockets with their displays.
+    listening: Vec<(u64, u32)>,
     /// Number of connections for each display, including those that the server has not accepted yet.
     connections: BTreeMap<u32, usize>,
     /// Inodes of listening sockets of Wayland compositors.
@@ -60,7 +58,7 @@ impl Displays {
     }
 
     /// Processes that have the display's socket, as far as permissions allow to see that.
-    fn listeners(&self, display: u32) -> Vec<i32> {
+    pub fn listeners(&self, display: u32) -> Vec<i32> {
         let inodes: HashSet<u64> = self.inodes(display).into_iter().collect();
         xqos_sys::pids().into_iter().filter(|&pid| !sockets(pid).is_disjoint(&inodes)).collect()
     }

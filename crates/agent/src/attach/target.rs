@@ -58,20 +58,14 @@ fn the_only_one() -> Result<Target> {
 
 /// The servers, one for each display. A compositor that listens on behalf of Xwayland is not a server.
 fn servers() -> Vec<Target> {
-    let sockets = Displays::read().listening;
-    let mut found: Vec<Target> = Vec::new();
-    for pid in xqos_sys::pids() {
-        let own = sys::proc::sockets(pid);
-        for &(_, display) in sockets.iter().filter(|(inode, _)| own.contains(inode)) {
-            let server = Target { pid, program: program(pid), display: Some(display) };
-            match found.iter_mut().find(|other| other.display == server.display) {
-                Some(other) if is_server_name(&server.program) && !is_server_name(&other.program) => *other = server,
-                Some(_) => {}
-                None => found.push(server),
-            }
-        }
-    }
-    found
+    let displays = Displays::read();
+    let server = |display: u32| {
+        let listeners = displays.listeners(display).into_iter().rev();
+        let targets = listeners.map(|pid| Target { pid, program: program(pid), display: Some(display) });
+        // If there are several servers, this is the last of these, which has the lowest pid.
+        targets.max_by_key(|target| is_server_name(&target.program))
+    };
+    displays.numbers().into_iter().filter_map(server).collect()
 }
 
 fn program(pid: i32) -> String {
