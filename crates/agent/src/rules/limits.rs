@@ -46,18 +46,14 @@ fn above_all(session: &Session, ppm: u32) -> Option<String> {
 
 fn why_not(session: &Session, error: &Error) -> String {
     let by_hand = session.control.groups().ok().map(|groups| groups.user_limit_ppm).filter(|&ppm| ppm > 0);
-    match (error, by_hand) {
+    let why = match (error, by_hand) {
         (Error::Access, Some(ppm)) => {
-            format!(
-                "per_user in [limits] has no effect: {} was set manually; `xqos policy --user-limit off` removes it",
-                Share(ppm)
-            )
+            format!("{} was set manually; `xqos policy --user-limit off` removes it", Share(ppm))
         }
         (Error::Access, None) => {
-            "per_user in [limits] has no effect: only root and the user of the X server may limit users, so \
-                                  run `xqos rules run` as one of them"
-                .to_owned()
+            "only root and the user of the X server may limit users, so run `xqos rules run` as one of them".to_owned()
         }
-        (error, _) => format!("per_user in [limits] has no effect: {error}"),
-    }
+        (error, _) => error.to_string(),
+    };
+    format!("per_user in [limits] has no effect: {why}")
 }
