@@ -25,10 +25,8 @@ pub struct KernelHistory {
 impl KernelHistory {
     /// Starts to record, or reports why this is impossible.
     pub fn start() -> Option<KernelHistory> {
-        let started = Kernel::start();
-        if let Err(error) = &started {
-            note(&format!("programs that take the server's processor will not be named: {}", one_line(error)));
-        }
+        let unnamed = "programs that take the server's processor will not be named";
+        let started = Kernel::start().inspect_err(|error| note(&format!("{unnamed}: {}", one_line(error))));
         Some(KernelHistory { kernel: started.ok()?, readings: VecDeque::new() })
     }
 

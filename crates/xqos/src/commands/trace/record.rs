@@ -88,13 +88,8 @@ fn level(text: &str) -> Result<Level, String> {
 impl Arguments {
     pub fn perform(&self, display: Option<&str>) -> Result<()> {
         let (session, info) = Session::open_armed(display)?;
-        let kernel = self.kernel.then(Kernel::start).and_then(|started| match started {
-            Ok(kernel) => Some(kernel),
-            Err(error) => {
-                output::note(&format!("recording without the kernel's events: {}", one_line(&error)));
-                None
-            }
-        });
+        let without = |error: &_| output::note(&format!("recording without the kernel's events: {}", one_line(error)));
+        let kernel = self.kernel.then(Kernel::start).and_then(|started| started.inspect_err(without).ok());
         let signals = Signals::watch()?;
         let source = Source::open(&session, self.level, self.ring)?;
         let header = source.header(info.server_pid, kernel.is_some())?;
