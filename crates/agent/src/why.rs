@@ -202,13 +202,13 @@ struct RunDelay {
 impl RunDelay {
     fn of(pid: u32) -> Option<RunDelay> {
         let times = RunTimes::of(pid as i32)?;
-        Some(RunDelay { before_ns: times.waited_ns()?, times })
+        Some(RunDelay { before_ns: times.read_ns()?.1, times })
     }
 
     /// The time since the last call in which the process waited for a processor, if it is long. The kernel counts it
     /// when the process runs again, which is at or after the end of the returned time.
     fn absence(&mut self) -> Option<(Time, Time)> {
-        let ns = self.times.waited_ns()?;
+        let (_, ns) = self.times.read_ns()?;
         let waited_ns = ns.saturating_sub(std::mem::replace(&mut self.before_ns, ns));
         let end = sys::monotonic_ns().saturating_sub(READ_EVERY.as_nanos() as u64);
         (waited_ns >= ABSENT_NS).then(|| (Time(end.saturating_sub(waited_ns)), Time(end)))

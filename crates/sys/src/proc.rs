@@ -156,20 +156,12 @@ impl RunTimes {
         File::open(format!("/proc/{thread}/schedstat")).ok().map(RunTimes)
     }
 
-    /// Nanoseconds that the thread has run.
-    pub fn ran_ns(&self) -> Option<u64> {
-        self.field(0)
-    }
-
-    /// Nanoseconds that the thread has waited for a processor.
-    pub fn waited_ns(&self) -> Option<u64> {
-        self.field(1)
-    }
-
-    fn field(&self, number: usize) -> Option<u64> {
+    /// Nanoseconds that the thread has run, and that it has waited for a processor.
+    pub fn read_ns(&self) -> Option<(u64, u64)> {
         let mut text = [0; 96];
         let length = self.0.read_at(&mut text, 0).ok()?;
-        std::str::from_utf8(&text[..length]).ok()?.split_whitespace().nth(number)?.parse().ok()
+        let mut fields = std::str::from_utf8(&text[..length]).ok()?.split_whitespace().map(|field| field.parse().ok());
+        Some((fields.next()??, fields.next()??))
     }
 }
 

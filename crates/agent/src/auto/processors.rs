@@ -137,5 +137,5 @@ fn give(raised: &mut Raised, thread: i32, wanted: Reservation, is_reserved: bool
 }
 
 fn used_ns(thread: i32) -> Option<u64> {
-    RunTimes::of(thread)?.ran_ns()
+    Some(RunTimes::of(thread)?.read_ns()?.0)
 }
