@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use xqos_abi::trace::Event;
 use xqos_agent::why::Recording;
 use xqos_cli::output;
-use xqos_sys as sys;
 use xqos_text::time;
 use xqos_trace::export::page;
 use xqos_trace::file::Writer;
