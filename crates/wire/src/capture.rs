@@ -9,22 +9,12 @@
 //! | `read`, `write` | capture files |
 //! | `times` | detects wrong timestamps in a file |
 //! | [`live`] | captures packets on a network interface |
-//! | [`relay`] | captures local clients with a relay between them and their server |
 //! | [`conversation`] | makes packets for connections that have none |
-//! | [`rewrite`] | records an existing file again |
-//! | [`record`] | records packets to a file, or to numbered files |
-//! | [`trigger`] | decides when recording starts and stops |
-//! | [`scrub`] | removes confidential data |
 
 pub mod conversation;
 pub mod live;
 mod read;
-pub mod record;
-pub mod relay;
-pub mod rewrite;
-pub mod scrub;
 mod times;
-pub mod trigger;
 mod write;
 
 /// Link type of a packet, with its number in capture files.
@@ -57,7 +47,7 @@ impl<'a> Record<'a> {
 /// A packet that waits in memory.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct KeptRecord {
-    at_ns: u64,
+    pub at_ns: u64,
     link: Link,
     length: u32,
     pub bytes: Vec<u8>,

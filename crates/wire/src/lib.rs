@@ -11,7 +11,7 @@
 //!
 //! | module | purpose |
 //! |---|---|
-//! | [`capture`] | reads and writes captures; captures on interfaces and with a relay; scrubs confidential data |
+//! | [`capture`] | reads and writes captures; captures on interfaces |
 //! | [`frame`] | decodes a packet up to its TCP segment |
 //! | `copies` | detects duplicate packets |
 //! | `stream` | reassembles both directions of a connection and finds gaps |
@@ -21,6 +21,8 @@
 //! | [`analysis`] | where time and bytes went, and which round trips could be avoided |
 //! | [`answerable`] | which requests a proxy next to the program can answer, and under which condition |
 //! | [`messages`] | logs each message as a line of text or JSON |
+//! | [`recording`] | records a capture: from a start to a stop event, without confidential data |
+//! | [`relay`] | captures local clients with a relay between them and their server |
 //! | [`plot`] | plots time against bytes: zoomable page, SVG, and xplot's format |
 //! | [`predict`] | predicts a program's start-up time over a simulated link |
 //! | [`observe`] | the interface between decoding and analysis |
@@ -47,6 +49,8 @@ pub mod observe;
 pub mod plot;
 pub mod predict;
 mod reassembly;
+pub mod recording;
+pub mod relay;
 pub mod session;
 mod stream;
 pub mod x11;

@@ -10,14 +10,14 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use xqos_wire::analysis::Analysis;
-use xqos_wire::capture::record::{Ring, Settings, Target, numbered};
-use xqos_wire::capture::rewrite::rewrite;
-use xqos_wire::capture::scrub::Extent;
-use xqos_wire::capture::trigger::{self, Start, Stop, TriggerEvent};
 use xqos_wire::capture::{Reader, Record, Writer};
 use xqos_wire::contents::Contents;
 use xqos_wire::observe::{ConnectionId, Message, Observer};
 use xqos_wire::plot::model::{Choice, Plot};
+use xqos_wire::recording::rewrite::rewrite;
+use xqos_wire::recording::scrub::Extent;
+use xqos_wire::recording::trigger::{self, Start, Stop, TriggerEvent};
+use xqos_wire::recording::{Ring, Settings, Target, numbered};
 use xqos_wire::session::Session;
 
 /// The captures are not from a display with one of the usual numbers.

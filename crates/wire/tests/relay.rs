@@ -22,10 +22,10 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 use xqos_wire::capture::Reader;
-use xqos_wire::capture::record::{RecordError, Settings, Target};
-use xqos_wire::capture::relay::{Relay, RelayError, Relayed};
-use xqos_wire::capture::scrub::Extent;
 use xqos_wire::observe::{Direction, Ending, Kind};
+use xqos_wire::recording::scrub::Extent;
+use xqos_wire::recording::{RecordError, Settings, Target};
+use xqos_wire::relay::{Relay, RelayError, Relayed};
 
 const L: Order = Order::Little;
 /// More time than any step needs, even on a busy machine.

@@ -9,11 +9,11 @@ use std::fs::{self, File};
 use std::io::{Cursor, Read};
 use std::path::{Path, PathBuf};
 use xqos_wire::analysis::Analysis;
-use xqos_wire::capture::record::{Recorded, Settings, Target};
-use xqos_wire::capture::rewrite::rewrite;
-use xqos_wire::capture::scrub::Extent;
 use xqos_wire::capture::{Reader, Writer};
 use xqos_wire::observe::Direction;
+use xqos_wire::recording::rewrite::rewrite;
+use xqos_wire::recording::scrub::Extent;
+use xqos_wire::recording::{Recorded, Settings, Target};
 use xqos_wire::session::Session;
 
 const L: Order = Order::Little;

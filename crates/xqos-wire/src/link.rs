@@ -21,7 +21,7 @@ use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 use xqos_cli::output::{discard, note, recording};
 use xqos_sys::{self as sys, Signals};
-use xqos_wire::capture::relay::authority::Authority;
+use xqos_wire::relay::authority::Authority;
 use xqos_wire::link::log::LinkTotals;
 use xqos_wire::link::shape::{Queue, Shape};
 use xqos_wire::link::{Link, Settings, Side};

@@ -33,8 +33,8 @@ use std::time::{Duration, Instant};
 use xqos_cli::output::note;
 use xqos_near::setup::Cookie;
 use xqos_sys::{self as sys, Signals};
-use xqos_wire::capture::relay::authority::{cookie, secret};
-use xqos_wire::capture::relay::upstream::Upstream;
+use xqos_wire::relay::authority::{cookie, secret};
+use xqos_wire::relay::upstream::Upstream;
 
 /// Maximum time until the session ends after a forwarded signal. After that time, the connection is closed, which also
 /// closes the program's display.

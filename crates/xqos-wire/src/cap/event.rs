@@ -2,7 +2,7 @@
 //! Parses the events of `xqos cap --start-on` and `--stop-on`.
 
 use xqos_text::quantity::Micros;
-use xqos_wire::capture::trigger::{Start, Stop, TriggerEvent};
+use xqos_wire::recording::trigger::{Start, Stop, TriggerEvent};
 
 /// Events without and with a value.
 const EVENTS: &str = "window, window=NAME, key, button, drag, selection, message=NAME, wait=100ms, signal";

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use xqos_cli::output::note;
 use xqos_sys::{self as sys, Signals};
 use xqos_wire::capture::live::{Drops, GATHERED_FOR, Live, LiveError, filter_of};
-use xqos_wire::capture::record::Recorder;
+use xqos_wire::recording::Recorder;
 
 /// The ports of displays 0 to 63.
 const DISPLAY_PORTS: RangeInclusive<u16> = 6000..=6063;

@@ -6,8 +6,8 @@ use crate::program::{Program, counted};
 use anyhow::{Context, Error, Result};
 use std::process::ExitCode;
 use xqos_sys as sys;
-use xqos_wire::capture::relay::upstream::Upstream;
-use xqos_wire::capture::relay::{Relay, Relayed};
+use xqos_wire::relay::upstream::Upstream;
+use xqos_wire::relay::{Relay, Relayed};
 
 pub fn capture(arguments: &Arguments, display: Option<&str>) -> Result<ExitCode> {
     // Do this before watching for signals, which would otherwise wait for a server that does not answer.

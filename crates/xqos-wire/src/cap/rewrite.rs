@@ -7,8 +7,8 @@ use anyhow::{Context, Result, bail};
 use std::path::Path;
 use xqos_cli::output::{NewFile, is_same, note};
 use xqos_wire::capture::Reader;
-use xqos_wire::capture::record::Target;
-use xqos_wire::capture::rewrite::{Rewritten, rewrite};
+use xqos_wire::recording::Target;
+use xqos_wire::recording::rewrite::{Rewritten, rewrite};
 
 /// Number of packets between two updates of the progress line.
 const STRIDE: u64 = 4096;

@@ -8,7 +8,7 @@
 use anyhow::{Context, Result};
 use std::path::Path;
 use xqos_near::setup::Cookie;
-use xqos_wire::capture::relay::authority::{Authority, secret};
+use xqos_wire::relay::authority::{Authority, secret};
 use xqos_wire::link::Side;
 
 const SERVERS: [&str; 8] = ["X", "Xorg", "Xvfb", "Xephyr", "Xnest", "Xvnc", "Xtigervnc", "Xwayland"];

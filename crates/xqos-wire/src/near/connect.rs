@@ -11,9 +11,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use xqos_near::Questions;
 use xqos_near::setup::Cookie;
-use xqos_wire::capture::relay::RelayError;
-use xqos_wire::capture::relay::authority::cookie;
-use xqos_wire::capture::relay::upstream::Upstream;
+use xqos_wire::relay::RelayError;
+use xqos_wire::relay::authority::cookie;
+use xqos_wire::relay::upstream::Upstream;
 
 /// A client that waits for its connection to the server.
 #[derive(Debug)]

@@ -15,9 +15,9 @@ use std::time::{Duration, Instant};
 use xqos_near::Settings;
 use xqos_near::setup::Cookie;
 use xqos_wire::background::Background;
-use xqos_wire::capture::relay::authority::{Authority, secret};
-use xqos_wire::capture::relay::display::Display;
-use xqos_wire::capture::relay::upstream::Upstream;
+use xqos_wire::relay::authority::{Authority, secret};
+use xqos_wire::relay::display::Display;
+use xqos_wire::relay::upstream::Upstream;
 
 /// Maximum time to wait for the last replies, which take a few round trips.
 const SETTLE: Duration = Duration::from_secs(3);

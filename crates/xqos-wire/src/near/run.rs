@@ -17,9 +17,9 @@ use xqos_cli::output::note;
 use xqos_near::scout::Source;
 use xqos_near::{Near, Questions, Report, Scout, Settings, Store};
 use xqos_sys::ready;
-use xqos_wire::capture::relay::RelayError;
-use xqos_wire::capture::relay::display::Display;
-use xqos_wire::capture::relay::upstream::Upstream;
+use xqos_wire::relay::RelayError;
+use xqos_wire::relay::display::Display;
+use xqos_wire::relay::upstream::Upstream;
 
 /// Maximum time for which a question is held without any reply to the proxy's own queries.
 const HOLD_IN_SILENCE: Duration = Duration::from_secs(4);

@@ -27,7 +27,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 use xqos_cli::output::note;
 use xqos_near::setup::{Cookie, refusal};
-use xqos_wire::capture::relay::upstream::Upstream;
+use xqos_wire::relay::upstream::Upstream;
 use xqos_x11::ByteOrder;
 use xqos_x11::length::{Length, Phase, length};
 

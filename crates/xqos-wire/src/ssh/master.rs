@@ -18,7 +18,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 use xqos_near::setup::Cookie;
 use xqos_sys as sys;
-use xqos_wire::capture::relay::authority::{entry_for_path, secret};
+use xqos_wire::relay::authority::{entry_for_path, secret};
 
 /// Maximum time of a command whose result does not matter much: the network may be gone.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -7,23 +7,33 @@
 //!    └────────────────────────▶ ───packets──▶ the last seconds ──▶ beginnings ──▶ snap length ──▶ pcapng
 //! ```
 //!
+//! | module | purpose |
+//! |---|---|
+//! | [`rewrite`] | records an existing file again |
+//! | [`trigger`] | decides when recording starts and stops |
+//! | [`scrub`] | removes confidential data |
+//! | `output`, `ring` | the last stage, and the files |
+//!
 //! If writing fails, only the recording stops. The caller continues and gets the error at the end.
 
 mod output;
+pub mod rewrite;
 mod ring;
+pub mod scrub;
+pub mod trigger;
 
 pub use ring::{Ring, Target, numbered};
 
-use super::scrub::{Extent, Scrubber};
-use super::trigger::{self, EventWatcher, SeenEvents, State};
-use super::{Link, Record};
+use crate::capture::{Link, Record};
 use crate::messages::{Format, MessageLog};
 use crate::observe::{Observer, Observers};
 use crate::session::ObservedSession;
 use crate::x11::message_name::Filter;
 use output::Output;
+use scrub::{Extent, Scrubber};
 use std::io::{self, Write};
 use std::path::PathBuf;
+use trigger::{EventWatcher, SeenEvents, State};
 
 #[derive(Clone, Debug, Default)]
 pub struct Settings {

@@ -24,8 +24,8 @@ pub mod display;
 mod run;
 pub mod upstream;
 
-use super::record::{Recorded, Settings, Target};
 use crate::background::Background;
+use crate::recording::{Recorded, Settings, Target};
 use authority::Authority;
 use display::Display;
 use run::Loop;

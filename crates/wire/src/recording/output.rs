@@ -2,8 +2,8 @@
 //! Last stage of a recording: from the trigger to the files.
 
 use super::ring::Target;
+use super::trigger::{State, Trigger};
 use super::{RecordError, Recorded, Settings};
-use crate::capture::trigger::{State, Trigger};
 use crate::capture::{KeptRecord, Link, Record, Writer};
 use crate::observe::ConnectionId;
 use crate::session::Session;

@@ -18,7 +18,7 @@
 
 mod secret;
 
-use super::{KeptRecord, Record};
+use crate::capture::{KeptRecord, Record};
 use crate::frame::{Frame, parse};
 use crate::observe::{ConnectionId, Direction, Ending, Message, Observer, Opened, Packet};
 use secret::HEAD_BYTES;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! Records an existing capture again: scrubbed, cut, or restricted to some ports.
 
-use super::record::{Recorded, Recorder, Settings, Target};
-use super::{Reader, Record};
+use super::{Recorded, Recorder, Settings, Target};
+use crate::capture::{Reader, Record};
 use crate::frame::{Frame, parse};
 use std::io;
 use std::ops::RangeInclusive;

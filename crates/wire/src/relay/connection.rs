@@ -8,13 +8,13 @@
 //! | an end accepts no more data | drop data that waits for this end, but still forward what it sends |
 //! | the server has closed its socket, or a socket fails | close both ends, after all data that waits for the client |
 
-use super::super::conversation::{Conversation, MAX_BYTES};
 use super::Relayed;
 use super::upstream::Socket;
 use crate::background::Clock;
-use crate::capture::record::Recorder;
+use crate::capture::conversation::{Conversation, MAX_BYTES};
 use crate::descriptors;
 use crate::observe::Direction;
+use crate::recording::Recorder;
 use rustix::event::PollFlags;
 use rustix::io::Errno;
 use rustix::net::{Shutdown, shutdown};
