@@ -20,7 +20,7 @@ use xqos_fleet::dataset::Written;
 use xqos_trace::export::parquet;
 use xqos_trace::file::Trace;
 use xqos_trace::names::Names;
-use xqos_wire::analysis;
+use xqos_wire::{analysis, report};
 
 /// Sizes of the generated data, and the time to turn them into tables.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -104,9 +104,9 @@ fn analyse(file: &Path, tables: &Path, session: &Session, total: &mut FleetSumma
     let mut analysis = analysis::Analysis::default();
     let seen = xqos_wire::session::Session::new(vec![&mut analysis]);
     let (counts, _) = xqos_wire::session::read(file, seen)?;
-    let target = analysis::parquet::Target { folder: tables, host: &session.host, session: &session.name };
+    let target = report::parquet::Target { folder: tables, host: &session.host, session: &session.name };
     total.packets += counts.packets;
-    Ok(analysis::parquet::write(&analysis.report(LATENCY_S), &target)?)
+    Ok(report::parquet::write(&analysis.report(LATENCY_S), &target)?)
 }
 
 /// Network latency for computing savings, because the tables contain only counts.

@@ -15,36 +15,27 @@
 //! | [`bandwidth`], [`compression`] | bytes by use, and how well they compress |
 //! | [`redundancy`] | unused bytes, repeated coordinates |
 //! | [`images`] | how well images and glyphs compress, and the processor time that it takes |
-//! | [`report`], [`table`] | all figures, as JSON and as CSV |
-//! | [`parquet`] | the same figures as Parquet tables |
 //! | [`agreement`] | compares the states with the log of an emulated link |
-//! | [`compare`], [`budget`] | compares two reports; checks a report against limits |
-//! | [`spans`], [`names`], `merge` | building blocks for the other files |
+//! | [`spans`], [`names`] | building blocks for the other files |
 
 pub mod agreement;
 pub mod avoidable;
 pub mod bandwidth;
 mod blocked;
-pub mod budget;
 mod colors;
-pub mod compare;
 pub mod compression;
 pub mod counts;
 pub mod handshake;
 pub mod images;
-mod merge;
 pub mod names;
-pub mod parquet;
 pub mod patterns;
 pub mod proxied;
 pub mod rate;
 pub mod redundancy;
-pub mod report;
 pub mod round_trip;
 pub mod spans;
 pub mod startup;
 pub mod states;
-pub mod table;
 #[cfg(test)]
 pub(crate) mod tests;
 pub mod transmitter;
@@ -113,7 +104,7 @@ impl Connection {
     }
 
     /// Makes pending states final and frees the data that the figures do not need.
-    fn end(&mut self) {
+    pub(crate) fn end(&mut self) {
         self.states.end(self.ended_ns);
         self.counts.end();
         self.waits.end();

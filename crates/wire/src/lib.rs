@@ -25,6 +25,7 @@
 //! | [`relay`] | captures local clients with a relay between them and their server |
 //! | [`plot`] | plots time against bytes: zoomable page, SVG, and xplot's format |
 //! | [`predict`] | predicts a program's start-up time over a simulated link |
+//! | [`report`] | all figures of an analysis: sums, comparisons, limits, CSV, Parquet |
 //! | [`observe`] | the interface between decoding and analysis |
 //! | [`link`] | a network emulator between two namespaces, with a log |
 //! | [`background`] | background threads for the relay, the link and the proxy |
@@ -51,6 +52,7 @@ pub mod predict;
 mod reassembly;
 pub mod recording;
 pub mod relay;
+pub mod report;
 pub mod session;
 mod stream;
 pub mod x11;

@@ -2,22 +2,33 @@
 //! The figures of a capture, for each connection and summed for the session.
 //!
 //! Field names are part of the JSON format and do not change. Times are in seconds, lengths in bytes.
+//!
+//! | file | purpose |
+//! |---|---|
+//! | `merge`, `filter` | sums connections; leaves out the rows of other messages |
+//! | [`table`], [`parquet`] | the figures as CSV and as Parquet tables |
+//! | [`compare`], [`budget`] | compares two reports; checks a report against limits |
 
+pub mod budget;
+pub mod compare;
 mod filter;
+mod merge;
+pub mod parquet;
+pub mod table;
 
-use super::avoidable::Reason;
-use super::bandwidth::ByteUse;
-use super::compression::Compression;
-use super::counts::MessageSum;
-use super::names::Names;
-use super::patterns::Pattern;
-use super::proxied::figures::ProxyFigures;
-use super::redundancy::{RepeatedCoordinates, UnusedBytes};
-use super::round_trip::{WaitTotal, saving_s};
-use super::spans::{Span, Spans, length_until, minus, seconds, union};
-use super::startup::Phase;
-use super::transmitter::Transmitter;
-use super::{Analysis, Connection, Traffic};
+use crate::analysis::avoidable::Reason;
+use crate::analysis::bandwidth::{ByteUse, Samples};
+use crate::analysis::compression::Compression;
+use crate::analysis::counts::MessageSum;
+use crate::analysis::names::{NameId, Names};
+use crate::analysis::patterns::Pattern;
+use crate::analysis::proxied::figures::ProxyFigures;
+use crate::analysis::redundancy::{RepeatedCoordinates, UnusedBytes};
+use crate::analysis::round_trip::{WaitTotal, saving_s};
+use crate::analysis::spans::{Span, Spans, length_until, minus, seconds, union};
+use crate::analysis::startup::Phase;
+use crate::analysis::transmitter::Transmitter;
+use crate::analysis::{Analysis, Connection, Traffic};
 use crate::observe::Ending;
 use crate::predict::Prediction;
 use serde::Serialize;
@@ -182,7 +193,7 @@ impl Analysis {
     }
 }
 
-fn compression(samples: super::bandwidth::Samples) -> BTreeMap<&'static str, Compression> {
+fn compression(samples: Samples) -> BTreeMap<&'static str, Compression> {
     let names = ByteUse::ALL.iter().map(|what| what.name()).chain(["all requests", "all replies"]);
     let samples = samples.uses.into_iter().chain(samples.directions);
     names.zip(samples).filter_map(|(name, sample)| Some((name, sample.finish()?))).collect()
@@ -289,8 +300,8 @@ fn blocked(connection: &Connection) -> (Vec<Span>, Vec<Span>, Vec<Span>) {
     (network, receiver, sending)
 }
 
-fn wait_figures(waits: &BTreeMap<super::names::NameId, WaitTotal>, names: &Names) -> Vec<WaitFigures> {
-    let figures = |(&name, total): (&super::names::NameId, &WaitTotal)| WaitFigures {
+fn wait_figures(waits: &BTreeMap<NameId, WaitTotal>, names: &Names) -> Vec<WaitFigures> {
+    let figures = |(&name, total): (&NameId, &WaitTotal)| WaitFigures {
         name: names.name(name).to_owned(),
         count: total.count,
         seconds: seconds(total.ns),

@@ -4,7 +4,7 @@
 //! An exceeded limit is reported with its largest contributors.
 
 use super::compare::{Amounts, bytes, trips, waits};
-use super::report::{Figures, Report};
+use super::{Figures, Report};
 use std::fmt::{self, Display};
 
 const MAX_CULPRITS: usize = 3;
@@ -121,7 +121,7 @@ impl Display for Excess {
 mod tests {
     use super::*;
     use crate::analysis::Analysis;
-    use crate::analysis::report::WaitFigures;
+    use crate::report::WaitFigures;
 
     fn report() -> Report {
         let mut report = Analysis::default().report(0.05);

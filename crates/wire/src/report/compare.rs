@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Compares two captures: what got better and what got worse.
 
-use super::report::{Figures, Report, WaitFigures};
+use super::{Figures, Report, WaitFigures};
 use serde::Serialize;
 use std::collections::BTreeSet;
 

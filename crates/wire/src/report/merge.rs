@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //! Sums the figures of several connections.
 
-use super::counts::{MessageSum, merge_equal};
-use super::redundancy::{RepeatedCoordinates, UnusedBytes};
-use super::report::{Figures, PatternFigures, WaitFigures};
+use super::{Figures, PatternFigures, WaitFigures};
+use crate::analysis::counts::{MessageSum, merge_equal};
+use crate::analysis::redundancy::{RepeatedCoordinates, UnusedBytes};
 use std::collections::BTreeMap;
 
 impl Figures {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Writes a report as Parquet tables, into a folder that can also hold the tables of other captures and traces.
 
-use super::report::{ConnectionReport, Report, WaitFigures};
+use super::{ConnectionReport, Report, WaitFigures};
 use std::net::SocketAddr;
 use std::path::Path;
 use xqos_fleet::Error;

@@ -4,7 +4,7 @@
 //! `connection` is a number, starting at 1, or `session`. `table` is requests, replies, events, errors, waits,
 //! patterns, bandwidth, unused or states. Columns that a table does not have are empty.
 
-use super::report::{Figures, Report};
+use super::{Figures, Report};
 use std::fmt::Write;
 
 pub const HEADER: &str = "connection,table,name,count,bytes,seconds,avoidable";

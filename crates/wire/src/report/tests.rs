@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //! Tests the figures, the JSON, the CSV and the Parquet tables of a report.
 
-use super::super::table::csv;
-use super::super::tests::{Spec, make};
+use super::table::csv;
 use super::*;
+use crate::analysis::tests::{Spec, make};
 use crate::observe::{ConnectionId, Direction, Kind, Observer, Opened, Packet};
 
 const MS: u64 = 1_000_000;
@@ -150,9 +150,9 @@ fn many_short_waits_keep_their_exact_sum() {
 
 #[test]
 fn parquet_tables_match_the_report() {
-    use super::super::parquet::{Target, write};
-    use parquet::file::reader::{FileReader, SerializedFileReader};
-    use parquet::record::RowAccessor;
+    use super::parquet::{Target, write};
+    use ::parquet::file::reader::{FileReader, SerializedFileReader};
+    use ::parquet::record::RowAccessor;
     let folder = std::env::temp_dir().join(format!("xqos-wire-tables-{}", std::process::id()));
     let report = session(2);
     let written = write(&report, &Target { folder: &folder, host: "ts01", session: "one" }).unwrap();

@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use xqos_text::table::{Column, Table};
-use xqos_wire::analysis::compare::{Change, Comparison, Unit, Verdict};
+use xqos_wire::report::compare::{Change, Comparison, Unit, Verdict};
 use xqos_wire::analysis::counts::MessageSum;
 use xqos_wire::analysis::images::CodecFigures;
 use xqos_wire::analysis::proxied::figures::ProxyFigures;
-use xqos_wire::analysis::report::{
+use xqos_wire::report::{
     ConnectionReport, Figures, PhaseFigures, Report, Session, StartupFigures, StreamFigures, WaitFigures,
 };
 use xqos_wire::predict::{Prediction, StartPrediction};
