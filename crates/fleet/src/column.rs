@@ -81,6 +81,9 @@ pub trait Field {
 
     /// Appends the value to a column of its kind; has no effect on any other column.
     fn add_to(&self, cells: &mut Cells);
+
+    /// Sets a number; has no effect on other kinds.
+    fn set(&mut self, _: i64) {}
 }
 
 impl Field for &str {
@@ -101,6 +104,10 @@ impl Field for &str {
 
 impl Field for i64 {
     const KIND: Kind = Kind::Number;
+
+    fn set(&mut self, value: i64) {
+        *self = value;
+    }
 
     fn add_to(&self, cells: &mut Cells) {
         if let Values::Numbers(values) = &mut cells.values {

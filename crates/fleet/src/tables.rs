@@ -54,6 +54,14 @@ macro_rules! table {
 
         impl<'a> $row<'a> {
             const COLUMNS: &'static [Column] = &[$(Column::of::<$type>(stringify!($column), $of_column)),+];
+
+            /// Sets a number by the name of its column; has no effect on other columns.
+            pub fn set(&mut self, column: &str, value: i64) {
+                match column {
+                    $(stringify!($column) => self.$column.set(value),)+
+                    _ => {}
+                }
+            }
         }
 
         impl Table for $table {

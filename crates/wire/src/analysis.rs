@@ -16,7 +16,7 @@
 //! | [`redundancy`] | unused bytes, repeated coordinates |
 //! | [`images`] | how well images and glyphs compress, and the processor time that it takes |
 //! | [`agreement`] | compares the states with the log of an emulated link |
-//! | [`spans`], [`names`] | building blocks for the other files |
+//! | [`spans`], [`names`], [`figure`] | building blocks for the other files |
 
 pub mod agreement;
 pub mod avoidable;
@@ -25,6 +25,7 @@ mod blocked;
 mod colors;
 pub mod compression;
 pub mod counts;
+pub mod figure;
 pub mod handshake;
 pub mod images;
 pub mod names;

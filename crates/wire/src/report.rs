@@ -5,14 +5,13 @@
 //!
 //! | file | purpose |
 //! |---|---|
-//! | `merge`, `filter` | sums connections; leaves out the rows of other messages |
+//! | `filter` | leaves out the rows of other messages |
 //! | [`table`], [`parquet`] | the figures as CSV and as Parquet tables |
 //! | [`compare`], [`budget`] | compares two reports; checks a report against limits |
 
 pub mod budget;
 pub mod compare;
 mod filter;
-mod merge;
 pub mod parquet;
 pub mod table;
 
@@ -20,6 +19,7 @@ use crate::analysis::avoidable::Reason;
 use crate::analysis::bandwidth::{ByteUse, Samples};
 use crate::analysis::compression::Compression;
 use crate::analysis::counts::MessageSum;
+use crate::analysis::figure::{Amounts, Declared, Figure, Largest, Row, Unit, Value, figures};
 use crate::analysis::names::{NameId, Names};
 use crate::analysis::patterns::Pattern;
 use crate::analysis::proxied::figures::ProxyFigures;
@@ -32,6 +32,7 @@ use crate::analysis::{Analysis, Connection, Traffic};
 use crate::observe::Ending;
 use crate::predict::Prediction;
 use serde::Serialize;
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 /// Version of the format. It increases when a field changes its meaning or is removed.
@@ -67,7 +68,7 @@ pub struct ConnectionReport {
     pub startup: StartupFigures,
 }
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Session {
     pub connections: usize,
     /// Number of connections beyond the maximum, which are not analysed.
@@ -81,54 +82,63 @@ pub struct Session {
     pub compression: BTreeMap<&'static str, Compression>,
 }
 
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct Figures {
-    pub requests: BTreeMap<String, MessageSum>,
-    pub replies: BTreeMap<String, MessageSum>,
-    pub events: BTreeMap<String, MessageSum>,
-    pub errors: BTreeMap<String, MessageSum>,
-    pub waits: Vec<WaitFigures>,
-    pub patterns: Vec<PatternFigures>,
-    pub idle_s: f64,
-    pub blocked_network_s: f64,
-    pub blocked_receiver_s: f64,
-    pub reply_wait_s: f64,
+figures! {
+    Figures of it: Reading<'_>;
+    requests: BTreeMap<String, MessageSum> => it.messages(0);
+    replies: BTreeMap<String, MessageSum> => it.messages(1);
+    events: BTreeMap<String, MessageSum> => it.messages(2);
+    errors: BTreeMap<String, MessageSum>, limit("errors", errors) => it.messages(3);
+    waits: Vec<WaitFigures> => wait_figures(&it.of.waits.by_name, it.names);
+    patterns: Vec<PatternFigures> => it.of.waits.patterns.named(it.names).iter().map(PatternFigures::read).collect();
+    idle_s: f64, column("IDLE", 0), state("idle") =>
+        seconds(it.duration_ns.saturating_sub(it.network_ns + it.receiver_ns));
+    blocked_network_s: f64, column("NETWORK", 0), state("blocked by network"), compared(5, "blocked by the network") =>
+        seconds(it.network_ns);
+    blocked_receiver_s: f64, column("RECEIVER", 0), state("blocked by receiver"),
+        compared(6, "blocked by the receiver") => seconds(it.receiver_ns);
+    reply_wait_s: f64, column("REPLIES", 0), state("waiting for replies"), compared(4, "waiting for replies"),
+        limit("waits", |it| it.waits("seconds")) => seconds(it.of.waits.spans.total_ns());
     /// Total network delay: time in which the client waited for replies, or its requests were blocked.
-    pub network_delay_s: f64,
-    pub round_trips: u64,
-    pub avoidable: u64,
-    pub pipelined: u64,
+    network_delay_s: f64, column("DELAY", 0), state("network delay"), compared(7, "network delay") =>
+        seconds(it.delay_ns);
+    round_trips: u64, column("ROUND TRIPS", 0), compared(1, "round trips"),
+        limit("round-trips", |it| it.waits("count")) => it.sum(|total| total.count);
+    avoidable: u64, column("AVOIDABLE", 0), compared(2, "avoidable"), limit("avoidable", |it| it.waits("avoidable")) =>
+        it.sum(WaitTotal::avoidable_count);
+    pipelined: u64 => it.of.waits.pipelined;
     /// Time that the avoidable round trips cost at `latency_s`.
-    pub saving_s: f64,
+    saving_s: f64 => saving_s(it.sum(WaitTotal::avoidable_count), it.latency_s);
     /// Bytes in both directions.
-    pub bytes: u64,
-    pub missing_bytes: u64,
-    pub bandwidth: BTreeMap<String, u64>,
+    bytes: u64, column("BYTES", 1), compared(3, "bytes"), limit("bytes", message_bytes) =>
+        it.of.traffic.iter().map(|traffic| traffic.bytes).sum();
+    missing_bytes: u64 => it.of.traffic.iter().map(|traffic| traffic.missing).sum();
+    bandwidth: BTreeMap<String, u64> =>
+        ByteUse::ALL.iter().zip(it.of.bandwidth.bytes).map(|(what, bytes)| (what.name().to_owned(), bytes)).collect();
     /// Unused bytes of requests, and coordinates that repeat those of the preceding shape.
-    pub unused: BTreeMap<String, UnusedBytes>,
-    pub repeated: BTreeMap<String, RepeatedCoordinates>,
+    unused: BTreeMap<String, UnusedBytes> => it.of.redundancy.unused.named(it.names);
+    repeated: BTreeMap<String, RepeatedCoordinates> => it.of.redundancy.repeated.named(it.names);
     /// Present if a proxy was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub proxy: Option<ProxyFigures>,
+    proxy: Option<ProxyFigures> => it.of.proxied.as_ref().map(|proxied| proxied.figures(it.names, it.latency_s));
 }
 
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct WaitFigures {
-    pub name: String,
-    pub count: u64,
-    pub seconds: f64,
-    pub avoidable: u64,
-    pub reasons: BTreeMap<Reason, u64>,
+figures! {
+    WaitFigures;
+    name: String;
+    count: u64, column("ROUND TRIPS", 0);
+    seconds: f64, column("SECONDS", 0);
+    avoidable: u64, column("AVOIDABLE", 0);
+    reasons: BTreeMap<Reason, u64>;
 }
 
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct PatternFigures {
-    pub pattern: String,
-    pub count: u64,
+figures! {
+    PatternFigures of it: (String, Pattern);
+    pattern: String => it.0.clone();
+    count: u64, column("ROUND TRIPS", 0) => it.1.total.count;
     /// Largest number of consecutive waits with this pattern.
-    pub in_a_row: u64,
-    pub seconds: f64,
-    pub avoidable: u64,
+    in_a_row: Largest, column("IN A ROW", 0) => Largest(it.1.in_a_row);
+    seconds: f64, column("SECONDS", 0) => seconds(it.1.total.ns);
+    avoidable: u64, column("AVOIDABLE", 0) => it.1.total.avoidable_count();
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -137,21 +147,21 @@ pub struct Streams {
     pub replies: StreamFigures,
 }
 
-#[derive(Clone, Debug, Serialize)]
-pub struct StreamFigures {
-    pub packets: u64,
-    pub bytes: u64,
-    pub retransmitted_bytes: u64,
-    pub missing_bytes: u64,
-    pub idle_s: f64,
+figures! {
+    StreamFigures of it: Stream<'_>;
+    packets: u64, column("PACKETS", 2) => it.traffic.packets;
+    bytes: u64, column("BYTES", 1) => it.traffic.bytes;
+    retransmitted_bytes: u64, column("RESENT", 3) => it.traffic.retransmitted;
+    missing_bytes: u64 => it.traffic.missing;
+    idle_s: f64, column("IDLE", 0) => seconds(it.duration_ns.saturating_sub(it.blocked_ns.iter().sum()));
     /// Blocked by the network: the link's queue was not empty, or TCP's window was full.
-    pub blocked_link_s: f64,
-    pub blocked_window_s: f64,
-    pub blocked_receiver_s: f64,
+    blocked_link_s: f64, column("LINK", 0) => seconds(it.blocked_ns[0]);
+    blocked_window_s: f64, column("WINDOW", 0) => seconds(it.blocked_ns[1]);
+    blocked_receiver_s: f64, column("RECEIVER", 0) => seconds(it.blocked_ns[2]);
     /// Rate of the slowest link, if it was ever busy.
-    pub link_bytes_per_s: Option<u64>,
+    link_bytes_per_s: Option<u64>, column("LINK kB/s", 4) => it.transmitter.bytes_per_second();
     /// Shortest round trip from the capturing machine.
-    pub round_trip_s: Option<f64>,
+    round_trip_s: Option<f64> => it.transmitter.round_trip_ns().map(seconds);
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -163,19 +173,19 @@ pub struct StartupFigures {
     pub is_quiet: bool,
 }
 
-#[derive(Clone, Debug, Serialize)]
-pub struct PhaseFigures {
-    pub seconds: f64,
-    pub requests: u64,
-    pub bytes: u64,
-    pub round_trips: u64,
-    pub avoidable: u64,
-    pub saving_s: f64,
+figures! {
+    PhaseFigures of it: PhaseReading<'_>;
+    seconds: f64, column("SECONDS", 0) => seconds(it.total_ns);
+    requests: u64, column("REQUESTS", 1) => it.phase.requests;
+    bytes: u64, column("BYTES", 1) => it.phase.bytes;
+    round_trips: u64, column("ROUND TRIPS", 0) => it.phase.round_trips();
+    avoidable: u64, column("AVOIDABLE", 0) => it.phase.avoidable();
+    saving_s: f64 => saving_s(it.phase.avoidable(), it.latency_s);
     /// The three parts of `seconds`: waiting for replies, blocked while sending or receiving, and all other time.
-    pub reply_wait_s: f64,
-    pub blocked_s: f64,
-    pub client_s: f64,
-    pub waits: Vec<WaitFigures>,
+    reply_wait_s: f64, column("REPLIES", 0) => seconds(it.waited_ns);
+    blocked_s: f64, column("BLOCKED", 0) => seconds(it.blocked_ns);
+    client_s: f64, column("CLIENT", 0) => seconds(it.total_ns.saturating_sub(it.waited_ns + it.blocked_ns));
+    waits: Vec<WaitFigures> => wait_figures(&it.phase.waits, it.names);
 }
 
 impl Analysis {
@@ -223,7 +233,7 @@ fn session(
 fn connection_report(connection: &Connection, names: &Names, latency_s: f64) -> ConnectionReport {
     let Connection { opened, program, ended_ns, ending, is_whole, traffic, states, startup, .. } = connection;
     let duration_ns = ended_ns.saturating_sub(opened.at_ns);
-    let phase = |phase: &Phase| phase_figures(connection, phase, names, latency_s);
+    let phase = |phase: &Phase| PhaseFigures::read(&PhaseReading::of(connection, phase, names, latency_s));
     ConnectionReport {
         client: opened.client.to_string(),
         program: program.clone(),
@@ -233,10 +243,10 @@ fn connection_report(connection: &Connection, names: &Names, latency_s: f64) -> 
         started_midstream: opened.started_midstream,
         ending: *ending,
         is_whole: *is_whole,
-        figures: figures(connection, names, latency_s),
+        figures: Figures::read(&Reading::of(connection, names, latency_s)),
         streams: Streams {
-            requests: stream(&traffic[0], &states.requests, duration_ns),
-            replies: stream(&traffic[1], &states.replies, duration_ns),
+            requests: StreamFigures::read(&Stream::of(&traffic[0], &states.requests, duration_ns)),
+            replies: StreamFigures::read(&Stream::of(&traffic[1], &states.replies, duration_ns)),
         },
         startup: StartupFigures {
             window: startup.window().map(phase),
@@ -246,41 +256,92 @@ fn connection_report(connection: &Connection, names: &Names, latency_s: f64) -> 
     }
 }
 
-fn figures(connection: &Connection, names: &Names, latency_s: f64) -> Figures {
-    let Connection { counts, waits, traffic, bandwidth, redundancy, .. } = connection;
-    let duration_ns = connection.ended_ns.saturating_sub(connection.opened.at_ns);
-    let (network, receiver, sending) = blocked(connection);
-    let (requests, replies) = (&connection.states.requests.blocked, &connection.states.replies.blocked);
-    let network_ns = length(&network, &[&requests.link, &requests.window, &replies.link, &replies.window]);
-    let receiver_ns = length(&receiver, &[&requests.receiver, &replies.receiver]);
-    let delay = union(&[&sending, waits.spans.list()]);
-    let delay_ns = length(&delay, &[&requests.by_cause()[..], &[&waits.spans]].concat());
-    let waits_by_name = wait_figures(&waits.by_name, names);
-    let avoidable = waits_by_name.iter().map(|wait| wait.avoidable).sum::<u64>();
-    let uses = ByteUse::ALL.iter().zip(bandwidth.bytes).map(|(what, bytes)| (what.name().to_owned(), bytes));
-    let [requests, replies, events, errors] = counts.0.each_ref().map(|messages| messages.named(names));
-    Figures {
-        requests,
-        replies,
-        events,
-        errors,
-        round_trips: waits_by_name.iter().map(|wait| wait.count).sum(),
-        waits: waits_by_name,
-        patterns: waits.patterns.named(names).iter().map(pattern_figures).collect(),
-        idle_s: seconds(duration_ns.saturating_sub(network_ns + receiver_ns)),
-        blocked_network_s: seconds(network_ns),
-        blocked_receiver_s: seconds(receiver_ns),
-        reply_wait_s: seconds(waits.spans.total_ns()),
-        network_delay_s: seconds(delay_ns),
-        avoidable,
-        pipelined: waits.pipelined,
-        saving_s: saving_s(avoidable, latency_s),
-        bytes: traffic.iter().map(|traffic| traffic.bytes).sum(),
-        missing_bytes: traffic.iter().map(|traffic| traffic.missing).sum(),
-        bandwidth: uses.collect(),
-        unused: redundancy.unused.named(names),
-        repeated: redundancy.repeated.named(names),
-        proxy: connection.proxied.as_ref().map(|proxied| proxied.figures(names, latency_s)),
+/// What the figures of a connection are read from.
+struct Reading<'a> {
+    of: &'a Connection,
+    names: &'a Names,
+    latency_s: f64,
+    duration_ns: u64,
+    network_ns: u64,
+    receiver_ns: u64,
+    delay_ns: u64,
+}
+
+impl<'a> Reading<'a> {
+    fn of(of: &'a Connection, names: &'a Names, latency_s: f64) -> Reading<'a> {
+        let (network, receiver, sending) = blocked(of);
+        let (requests, replies) = (&of.states.requests.blocked, &of.states.replies.blocked);
+        let delay = union(&[&sending, of.waits.spans.list()]);
+        Reading {
+            of,
+            names,
+            latency_s,
+            duration_ns: of.ended_ns.saturating_sub(of.opened.at_ns),
+            network_ns: length(&network, &[&requests.link, &requests.window, &replies.link, &replies.window]),
+            receiver_ns: length(&receiver, &[&requests.receiver, &replies.receiver]),
+            delay_ns: length(&delay, &[&requests.by_cause()[..], &[&of.waits.spans]].concat()),
+        }
+    }
+
+    fn messages(&self, kind: usize) -> BTreeMap<String, MessageSum> {
+        self.of.counts.0[kind].named(self.names)
+    }
+
+    fn sum(&self, of: impl Fn(&WaitTotal) -> u64) -> u64 {
+        self.of.waits.by_name.values().map(of).sum()
+    }
+}
+
+impl Figures {
+    /// A figure of the waits, by request.
+    fn waits(&self, key: &str) -> Amounts {
+        let amount = |wait: &WaitFigures| (WaitFigures::figure(key)?.of)(wait);
+        self.waits.iter().filter_map(|wait| Some((wait.name.clone(), amount(wait)?))).collect()
+    }
+}
+
+fn errors(figures: &Figures) -> Amounts {
+    figures.errors.iter().map(|(name, sum)| (name.clone(), sum.count as f64)).collect()
+}
+
+fn message_bytes(figures: &Figures) -> Amounts {
+    let kinds = [("", &figures.requests), ("reply to ", &figures.replies), ("event ", &figures.events)];
+    let all = kinds.into_iter().flat_map(|(kind, names)| names.iter().map(move |entry| (kind, entry)));
+    all.map(|(kind, (name, sum))| (format!("{kind}{name}"), sum.bytes as f64)).collect()
+}
+
+/// Figures that only sessions have.
+const SESSION: [Figure<Session>; 1] = [Figure::new("quiet_s", |session: &Session| Some(session.quiet_s))
+    .compared(8, "until quiet")
+    .limit("seconds", |session| session.figures.waits("seconds"))];
+
+/// A figure of a session that can be compared or limited.
+#[derive(Clone, Debug)]
+pub struct Total {
+    pub key: &'static str,
+    place: u8,
+    pub compared: &'static str,
+    pub limit: &'static str,
+    pub unit: Unit,
+    pub value: f64,
+    pub parts: Amounts,
+}
+
+impl Total {
+    fn new<T>(figure: &Figure<T>, of: &T) -> Total {
+        let Figure { key, place, compared, limit, parts, .. } = *figure;
+        let value = (figure.of)(of).unwrap_or_default();
+        Total { key, place, compared, limit, unit: figure.unit(), value, parts: parts(of) }
+    }
+}
+
+impl Session {
+    /// The figures that can be compared or limited, in the order of comparisons.
+    pub fn totals(&self) -> Vec<Total> {
+        let figures = Figures::FIGURES.iter().map(|figure| Total::new(figure, &self.figures));
+        let mut totals: Vec<Total> = figures.chain(SESSION.iter().map(|figure| Total::new(figure, self))).collect();
+        totals.sort_by_key(|total| total.place);
+        totals
     }
 }
 
@@ -309,53 +370,63 @@ fn wait_figures(waits: &BTreeMap<NameId, WaitTotal>, names: &Names) -> Vec<WaitF
         reasons: total.avoidable.clone(),
     };
     let mut list: Vec<_> = waits.iter().map(figures).collect();
-    list.sort_by(|one, other| other.seconds.total_cmp(&one.seconds).then(one.name.cmp(&other.name)));
+    list.sort_by(Row::order);
     list
 }
 
-fn pattern_figures((pattern, Pattern { total, in_a_row }): &(String, Pattern)) -> PatternFigures {
-    PatternFigures {
-        pattern: pattern.clone(),
-        count: total.count,
-        in_a_row: *in_a_row,
-        seconds: seconds(total.ns),
-        avoidable: total.avoidable_count(),
+/// The longest wait is first.
+impl Row for WaitFigures {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn order(&self, other: &WaitFigures) -> Ordering {
+        other.seconds.total_cmp(&self.seconds).then(self.name.cmp(&other.name))
     }
 }
 
-fn stream(traffic: &Traffic, transmitter: &Transmitter, duration_ns: u64) -> StreamFigures {
-    let [link, window, receiver] = transmitter.blocked.by_cause().map(Spans::total_ns);
-    StreamFigures {
-        packets: traffic.packets,
-        bytes: traffic.bytes,
-        retransmitted_bytes: traffic.retransmitted,
-        missing_bytes: traffic.missing,
-        idle_s: seconds(duration_ns.saturating_sub(link + window + receiver)),
-        blocked_link_s: seconds(link),
-        blocked_window_s: seconds(window),
-        blocked_receiver_s: seconds(receiver),
-        link_bytes_per_s: transmitter.bytes_per_second(),
-        round_trip_s: transmitter.round_trip_ns().map(seconds),
+impl Row for PatternFigures {
+    fn name(&self) -> &str {
+        &self.pattern
+    }
+
+    fn order(&self, other: &PatternFigures) -> Ordering {
+        other.seconds.total_cmp(&self.seconds).then(self.pattern.cmp(&other.pattern))
     }
 }
 
-fn phase_figures(connection: &Connection, phase: &Phase, names: &Names, latency_s: f64) -> PhaseFigures {
-    let total_ns = phase.until_ns.saturating_sub(connection.opened.at_ns);
-    let (network, receiver, _) = blocked(connection);
-    let blocked = minus(&union(&[&network, &receiver]), connection.waits.spans.list());
-    let blocked_ns = length_until(&blocked, phase.until_ns);
-    let waited_ns = phase.waited_ns().min(total_ns);
-    PhaseFigures {
-        seconds: seconds(total_ns),
-        requests: phase.requests,
-        bytes: phase.bytes,
-        round_trips: phase.round_trips(),
-        avoidable: phase.avoidable(),
-        saving_s: saving_s(phase.avoidable(), latency_s),
-        reply_wait_s: seconds(waited_ns),
-        blocked_s: seconds(blocked_ns),
-        client_s: seconds(total_ns.saturating_sub(waited_ns + blocked_ns)),
-        waits: wait_figures(&phase.waits, names),
+struct Stream<'a> {
+    traffic: &'a Traffic,
+    transmitter: &'a Transmitter,
+    duration_ns: u64,
+    /// By the link, the window and the receiver.
+    blocked_ns: [u64; 3],
+}
+
+impl<'a> Stream<'a> {
+    fn of(traffic: &'a Traffic, transmitter: &'a Transmitter, duration_ns: u64) -> Stream<'a> {
+        let blocked_ns = transmitter.blocked.by_cause().map(Spans::total_ns);
+        Stream { traffic, transmitter, duration_ns, blocked_ns }
+    }
+}
+
+struct PhaseReading<'a> {
+    phase: &'a Phase,
+    names: &'a Names,
+    latency_s: f64,
+    total_ns: u64,
+    waited_ns: u64,
+    blocked_ns: u64,
+}
+
+impl<'a> PhaseReading<'a> {
+    fn of(connection: &Connection, phase: &'a Phase, names: &'a Names, latency_s: f64) -> PhaseReading<'a> {
+        let total_ns = phase.until_ns.saturating_sub(connection.opened.at_ns);
+        let (network, receiver, _) = blocked(connection);
+        let blocked = minus(&union(&[&network, &receiver]), connection.waits.spans.list());
+        let blocked_ns = length_until(&blocked, phase.until_ns);
+        let waited_ns = phase.waited_ns().min(total_ns);
+        PhaseReading { phase, names, latency_s, total_ns, waited_ns, blocked_ns }
     }
 }
 

@@ -31,9 +31,9 @@ use xqos_cli::output::{self, note};
 use xqos_sys::Signals;
 use xqos_text::quantity::Micros;
 use xqos_wire::capture::live;
-use xqos_wire::recording::{RecordError, Recorded, Ring, Settings, Target, numbered};
 use xqos_wire::recording::scrub::Extent;
 use xqos_wire::recording::trigger::{self, Start, Stop};
+use xqos_wire::recording::{RecordError, Recorded, Ring, Settings, Target, numbered};
 
 /// Captures the X traffic of a program or of a network interface into a file
 ///

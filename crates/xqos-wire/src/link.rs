@@ -21,10 +21,10 @@ use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 use xqos_cli::output::{discard, note, recording};
 use xqos_sys::{self as sys, Signals};
-use xqos_wire::relay::authority::Authority;
 use xqos_wire::link::log::LinkTotals;
 use xqos_wire::link::shape::{Queue, Shape};
 use xqos_wire::link::{Link, Settings, Side};
+use xqos_wire::relay::authority::Authority;
 
 /// Maximum time until a server listens. Xorg takes some seconds on a slow machine.
 const PATIENCE: Duration = Duration::from_secs(20);

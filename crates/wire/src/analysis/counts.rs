@@ -1,27 +1,16 @@
 // SPDX-License-Identifier: MIT
 //! Counts messages and their bytes by name.
 
+use super::figure::{Value, figures};
 use super::names::{NameId, Names};
 use crate::observe::{Kind, Message};
-use serde::Serialize;
 use std::collections::BTreeMap;
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct MessageSum {
-    pub count: u64,
-    pub bytes: u64,
-}
-
-impl MessageSum {
-    pub fn add(&mut self, bytes: u64) {
-        self.count += 1;
-        self.bytes = self.bytes.saturating_add(bytes);
-    }
-
-    pub fn merge(&mut self, other: &MessageSum) {
-        self.count += other.count;
-        self.bytes = self.bytes.saturating_add(other.bytes);
-    }
+figures! {
+    #[derive(Copy, Eq)]
+    MessageSum;
+    count: u64, column("COUNT", 0);
+    bytes: u64, column("BYTES", 0);
 }
 
 /// Sums by name, indexed by name id, so that a message needs no lookup.
@@ -68,20 +57,10 @@ impl Counts {
             Kind::Event => 2,
             Kind::Error => 3,
         };
-        self.0[index].at(name).add(message.length);
+        self.0[index].at(name).merge(&MessageSum { count: 1, bytes: message.length });
     }
 
     pub fn end(&mut self) {
         self.0.iter_mut().for_each(ByName::end);
-    }
-}
-
-/// Adds each element of `others` to the element of the same name.
-pub fn merge_equal<T: Clone>(sums: &mut Vec<T>, others: &[T], name: fn(&T) -> &String, add: impl Fn(&mut T, &T)) {
-    for other in others {
-        match sums.iter_mut().find(|sum| name(sum) == name(other)) {
-            Some(sum) => add(sum, other),
-            None => sums.push(other.clone()),
-        }
     }
 }

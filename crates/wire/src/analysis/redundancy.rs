@@ -6,41 +6,27 @@
 //! requests, is not counted.
 
 use super::counts::ByName;
+use super::figure::{Value, figures};
 use super::names::{NameId, Names};
 use crate::observe::{Kind, Message};
-use serde::Serialize;
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct UnusedBytes {
+figures! {
+    #[derive(Copy, Eq)]
+    UnusedBytes;
     /// Requests with unused bytes.
-    pub count: u64,
-    pub bytes: u64,
+    count: u64, column("COUNT", 0);
+    bytes: u64, column("UNUSED BYTES", 0);
     /// Number of these bytes that are not 0.
-    pub not_zero: u64,
+    not_zero: u64, column("NOT ZERO", 0);
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct RepeatedCoordinates {
-    pub shapes: u64,
-    pub coordinates: u64,
+figures! {
+    #[derive(Copy, Eq)]
+    RepeatedCoordinates;
+    shapes: u64, column("SHAPES", 0);
+    coordinates: u64, column("COORDINATES", 0);
     /// Coordinates that also occur in the preceding shape of the request.
-    pub repeated: u64,
-}
-
-impl UnusedBytes {
-    pub fn merge(&mut self, other: &UnusedBytes) {
-        self.count += other.count;
-        self.bytes += other.bytes;
-        self.not_zero += other.not_zero;
-    }
-}
-
-impl RepeatedCoordinates {
-    pub fn merge(&mut self, other: &RepeatedCoordinates) {
-        self.shapes += other.shapes;
-        self.coordinates += other.coordinates;
-        self.repeated += other.repeated;
-    }
+    repeated: u64;
 }
 
 #[derive(Clone, Debug, Default)]

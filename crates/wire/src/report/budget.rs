@@ -3,51 +3,16 @@
 //!
 //! An exceeded limit is reported with its largest contributors.
 
-use super::compare::{Amounts, bytes, trips, waits};
-use super::{Figures, Report};
+use super::{Report, Session, Total};
+use crate::analysis::figure::Unit;
 use std::fmt::{self, Display};
 
 const MAX_CULPRITS: usize = 3;
 
 #[derive(Clone, Copy, Debug)]
-pub struct Quantity {
-    name: &'static str,
-    is_time: bool,
-    sum: fn(&Report) -> f64,
-    parts: fn(&Figures) -> Amounts,
-}
-
-const QUANTITIES: [Quantity; 6] = [
-    Quantity { name: "round-trips", is_time: false, sum: |it| it.session.figures.round_trips as f64, parts: trips },
-    Quantity {
-        name: "avoidable",
-        is_time: false,
-        sum: |report| report.session.figures.avoidable as f64,
-        parts: |figures| waits(figures, |wait| wait.avoidable as f64),
-    },
-    Quantity { name: "bytes", is_time: false, sum: |report| report.session.figures.bytes as f64, parts: bytes },
-    Quantity { name: "waits", is_time: true, sum: |report| report.session.figures.reply_wait_s, parts: seconds },
-    // Time until the last client became quiet.
-    Quantity { name: "seconds", is_time: true, sum: |report| report.session.quiet_s, parts: seconds },
-    Quantity {
-        name: "errors",
-        is_time: false,
-        sum: |report| errors(&report.session.figures).iter().map(|(_, count)| count).sum(),
-        parts: errors,
-    },
-];
-
-fn seconds(figures: &Figures) -> Amounts {
-    waits(figures, |wait| wait.seconds)
-}
-
-fn errors(figures: &Figures) -> Amounts {
-    figures.errors.iter().map(|(name, tally)| (name.clone(), tally.count as f64)).collect()
-}
-
-#[derive(Clone, Copy, Debug)]
 pub struct Limit {
-    quantity: Quantity,
+    name: &'static str,
+    unit: Unit,
     most: f64,
 }
 
@@ -72,44 +37,49 @@ impl std::str::FromStr for Budget {
 fn limit(text: &str) -> Result<Limit, String> {
     let wanted = || format!("'{text}' is not a limit: write name=number, such as round-trips=50");
     let (name, number) = text.trim().split_once('=').ok_or_else(wanted)?;
-    let Some(quantity) = QUANTITIES.into_iter().find(|known| known.name == name) else {
-        let names = QUANTITIES.map(|known| known.name).join(", ");
-        return Err(format!("there is no limit '{name}': choose one of {names}"));
+    let mut known = Session::default().totals();
+    known.retain(|total| !total.limit.is_empty());
+    let Some(&Total { limit: name, unit, .. }) = known.iter().find(|total| total.limit == name) else {
+        let names: Vec<_> = known.iter().map(|total| total.limit).collect();
+        return Err(format!("there is no limit '{name}': choose one of {}", names.join(", ")));
     };
-    let units =
-        if quantity.is_time { [("us", 1e-6), ("ms", 1e-3), ("s", 1.0)] } else { [("k", 1e3), ("M", 1e6), ("G", 1e9)] };
+    let units = match unit {
+        Unit::Seconds => [("us", 1e-6), ("ms", 1e-3), ("s", 1.0)],
+        _ => [("k", 1e3), ("M", 1e6), ("G", 1e9)],
+    };
     let scaled = units.iter().find_map(|(unit, scale)| Some((number.strip_suffix(unit)?, *scale)));
     let (digits, scale) = scaled.unwrap_or((number, 1.0));
     let value: f64 = digits.parse().map_err(|_| wanted())?;
-    if value.is_finite() && value >= 0.0 { Ok(Limit { quantity, most: value * scale }) } else { Err(wanted()) }
+    if value.is_finite() && value >= 0.0 { Ok(Limit { name, unit, most: value * scale }) } else { Err(wanted()) }
 }
 
-impl Quantity {
-    fn text(self, value: f64) -> String {
-        if self.is_time { format!("{value:.3} s") } else { format!("{value}") }
+impl Limit {
+    fn text(&self, value: f64) -> String {
+        if self.unit == Unit::Seconds { format!("{value:.3} s") } else { format!("{value}") }
+    }
+
+    fn check(&self, Total { value, parts, .. }: &Total) -> Option<Excess> {
+        let mut parts: Vec<_> = parts.iter().filter(|(_, share)| *share > 0.0).collect();
+        parts.sort_by(|one, other| other.1.total_cmp(&one.1));
+        let name = |(name, share): &(String, f64)| format!("{name} {}", self.text(*share));
+        let culprits = parts.into_iter().take(MAX_CULPRITS).map(name).collect();
+        (*value > self.most).then_some(Excess { limit: *self, found: *value, culprits })
     }
 }
 
 impl Budget {
     pub fn check(&self, report: &Report) -> Vec<Excess> {
-        let broken = |limit: &Limit| {
-            let found = (limit.quantity.sum)(report);
-            let mut parts = (limit.quantity.parts)(&report.session.figures);
-            parts.retain(|(_, share)| *share > 0.0);
-            parts.sort_by(|one, other| other.1.total_cmp(&one.1));
-            let name = |(name, share): (String, f64)| format!("{name} {}", limit.quantity.text(share));
-            let culprits = parts.into_iter().take(MAX_CULPRITS).map(name).collect();
-            (found > limit.most).then_some(Excess { limit: *limit, found, culprits })
-        };
-        self.0.iter().filter_map(broken).collect()
+        let totals = report.session.totals();
+        let total = |limit: &Limit| totals.iter().find(|total| total.limit == limit.name);
+        self.0.iter().filter_map(|limit| limit.check(total(limit)?)).collect()
     }
 }
 
 impl Display for Excess {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Limit { quantity, most } = self.limit;
-        let (found, most) = (quantity.text(self.found), quantity.text(most));
-        write!(formatter, "{}: {found}, at most {most} allowed", quantity.name)?;
+        let limit = &self.limit;
+        let (found, most) = (limit.text(self.found), limit.text(limit.most));
+        write!(formatter, "{}: {found}, at most {most} allowed", limit.name)?;
         match self.culprits.as_slice() {
             [] => Ok(()),
             culprits => write!(formatter, " ({})", culprits.join(", ")),

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! Compares two captures: what got better and what got worse.
 
-use super::{Figures, Report, WaitFigures};
+use super::{Report, Total};
+use crate::analysis::figure::{Amounts, Unit};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
@@ -15,14 +16,6 @@ pub enum Verdict {
     Worse,
     Better,
     Same,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Unit {
-    Count,
-    Bytes,
-    Seconds,
 }
 
 /// One figure in both reports. A lower value is always better.
@@ -44,28 +37,15 @@ pub struct Comparison {
 }
 
 pub fn compare(before: &Report, after: &Report) -> Comparison {
-    let (one, other) = (&before.session.figures, &after.session.figures);
+    let (before, after) = (before.session.totals(), after.session.totals());
+    let both = || before.iter().zip(&after);
+    let by_name = |key| both().filter(|(one, _)| one.key == key).flat_map(|(one, other)| by_name(one, other)).collect();
+    let sums = both().filter(|(one, _)| !one.compared.is_empty());
     Comparison {
-        sums: sums(before, after),
-        round_trips: by_name(one, other, Unit::Count, trips),
-        bytes: by_name(one, other, Unit::Bytes, bytes),
+        sums: sums.map(|(one, other)| change(one.compared.to_owned(), one.unit, one.value, other.value)).collect(),
+        round_trips: by_name("round_trips"),
+        bytes: by_name("bytes"),
     }
-}
-
-fn sums(before: &Report, after: &Report) -> Vec<Change> {
-    let both = |what: &str, unit, figure: &dyn Fn(&Report) -> f64| {
-        change(what.to_owned(), unit, figure(before), figure(after))
-    };
-    vec![
-        both("round trips", Unit::Count, &|report| report.session.figures.round_trips as f64),
-        both("avoidable", Unit::Count, &|report| report.session.figures.avoidable as f64),
-        both("bytes", Unit::Bytes, &|report| report.session.figures.bytes as f64),
-        both("waiting for replies", Unit::Seconds, &|report| report.session.figures.reply_wait_s),
-        both("blocked by the network", Unit::Seconds, &|report| report.session.figures.blocked_network_s),
-        both("blocked by the receiver", Unit::Seconds, &|report| report.session.figures.blocked_receiver_s),
-        both("network delay", Unit::Seconds, &|report| report.session.figures.network_delay_s),
-        both("until quiet", Unit::Seconds, &|report| report.session.quiet_s),
-    ]
 }
 
 fn change(what: String, unit: Unit, before: f64, after: f64) -> Change {
@@ -78,27 +58,11 @@ fn change(what: String, unit: Unit, before: f64, after: f64) -> Change {
     Change { what, unit, before, after, verdict }
 }
 
-pub(super) type Amounts = Vec<(String, f64)>;
-
-pub(super) fn trips(figures: &Figures) -> Amounts {
-    waits(figures, |wait| wait.count as f64)
-}
-
-pub(super) fn waits(figures: &Figures, of: impl Fn(&WaitFigures) -> f64) -> Amounts {
-    figures.waits.iter().map(|wait| (wait.name.clone(), of(wait))).collect()
-}
-
-pub(super) fn bytes(figures: &Figures) -> Amounts {
-    let kinds = [("", &figures.requests), ("reply to ", &figures.replies), ("event ", &figures.events)];
-    let all = kinds.into_iter().flat_map(|(kind, names)| names.iter().map(move |entry| (kind, entry)));
-    all.map(|(kind, (name, tally))| (format!("{kind}{name}"), tally.bytes as f64)).collect()
-}
-
-fn by_name(before: &Figures, after: &Figures, unit: Unit, of: fn(&Figures) -> Amounts) -> Vec<Change> {
-    let (before, after) = (of(before), of(after));
+fn by_name(before: &Total, after: &Total) -> Vec<Change> {
+    let (before, after, unit) = (&before.parts, &after.parts, before.unit);
     let find = |list: &Amounts, name: &str| list.iter().find(|(it, _)| it == name).map_or(0.0, |(_, value)| *value);
-    let names: BTreeSet<&String> = before.iter().chain(&after).map(|(name, _)| name).collect();
-    let both = names.into_iter().map(|name| change(name.clone(), unit, find(&before, name), find(&after, name)));
+    let names: BTreeSet<&String> = before.iter().chain(after).map(|(name, _)| name).collect();
+    let both = names.into_iter().map(|name| change(name.clone(), unit, find(before, name), find(after, name)));
     let mut changes: Vec<Change> = both.filter(|change| change.verdict != Verdict::Same).collect();
     let size = |change: &Change| (change.after - change.before).abs();
     changes.sort_by(|one, other| size(other).total_cmp(&size(one)));
@@ -110,6 +74,7 @@ mod tests {
     use super::*;
     use crate::analysis::Analysis;
     use crate::analysis::counts::MessageSum;
+    use crate::report::WaitFigures;
 
     fn report(waits: &[(&str, u64)], image_bytes: u64, delay_s: f64) -> Report {
         let mut report = Analysis::default().report(0.05);

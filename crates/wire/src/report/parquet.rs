@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! Writes a report as Parquet tables, into a folder that can also hold the tables of other captures and traces.
 
-use super::{ConnectionReport, Report, WaitFigures};
+use super::{ConnectionReport, Figures, Report, WaitFigures};
+use crate::analysis::figure::Declared;
 use std::net::SocketAddr;
 use std::path::Path;
 use xqos_fleet::Error;
@@ -40,24 +41,24 @@ pub fn write(report: &Report, target: &Target<'_>) -> Result<Written, Error> {
 }
 
 fn row<'a>(session: &'a str, number: i64, connection: &'a ConnectionReport) -> Connection<'a> {
-    let figures = &connection.figures;
-    Connection {
+    let mut row = Connection {
         session,
         connection: number,
         client: &connection.client,
         began: Instant::of_unix_ns(ns(connection.began_s)),
         span_ns: ns(connection.seconds),
         is_whole: !connection.started_midstream,
-        requests: long(figures.requests.values().map(|tally| tally.count).sum()),
-        round_trips: long(figures.round_trips),
-        avoidable: long(figures.avoidable),
-        reply_wait_ns: ns(figures.reply_wait_s),
-        network_delay_ns: ns(figures.network_delay_s),
-        blocked_network_ns: ns(figures.blocked_network_s),
-        blocked_receiver_ns: ns(figures.blocked_receiver_s),
-        bytes: long(figures.bytes),
-        missing_bytes: long(figures.missing_bytes),
+        ..Connection::default()
+    };
+    for figure in Figures::FIGURES {
+        let value = (figure.of)(&connection.figures).unwrap_or_default();
+        match figure.key.strip_suffix("_s") {
+            Some(key) => row.set(&format!("{key}_ns"), ns(value)),
+            // The cast from floating point saturates.
+            None => row.set(figure.key, value as i64),
+        }
     }
+    row
 }
 
 fn round_trip<'a>(session: &'a str, connection: i64, wait: &'a WaitFigures) -> RoundTrip<'a> {

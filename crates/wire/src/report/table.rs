@@ -5,6 +5,7 @@
 //! patterns, bandwidth, unused or states. Columns that a table does not have are empty.
 
 use super::{Figures, Report};
+use crate::analysis::figure::{Declared, Unit};
 use std::fmt::Write;
 
 pub const HEADER: &str = "connection,table,name,count,bytes,seconds,avoidable";
@@ -26,33 +27,32 @@ fn rows(text: &mut String, connection: &str, figures: &Figures) {
         ("errors", &figures.errors),
     ];
     for (table, names) in kinds {
-        for (name, tally) in names {
-            let _ = writeln!(text, "{connection},{table},{},{},{},,", quoted(name), tally.count, tally.bytes);
-        }
+        names.iter().for_each(|(name, sum)| row(text, connection, table, name, sum));
     }
-    for wait in &figures.waits {
-        let (count, seconds, avoidable) = (wait.count, wait.seconds, wait.avoidable);
-        let _ = writeln!(text, "{connection},waits,{},{count},,{seconds:.6},{avoidable}", quoted(&wait.name));
-    }
-    for pattern in &figures.patterns {
-        let (count, seconds, avoidable) = (pattern.count, pattern.seconds, pattern.avoidable);
-        let _ = writeln!(text, "{connection},patterns,{},{count},,{seconds:.6},{avoidable}", quoted(&pattern.pattern));
-    }
+    figures.waits.iter().for_each(|wait| row(text, connection, "waits", &wait.name, wait));
+    figures.patterns.iter().for_each(|pattern| row(text, connection, "patterns", &pattern.pattern, pattern));
     for (name, bytes) in &figures.bandwidth {
         let _ = writeln!(text, "{connection},bandwidth,{name},,{bytes},,");
     }
-    for (name, unused) in &figures.unused {
-        let _ = writeln!(text, "{connection},unused,{},{},{},,", quoted(name), unused.count, unused.bytes);
+    figures.unused.iter().for_each(|(name, unused)| row(text, connection, "unused", name, unused));
+    for figure in Figures::FIGURES.iter().filter(|figure| !figure.state.is_empty()) {
+        let seconds = (figure.of)(figures).unwrap_or_default();
+        let _ = writeln!(text, "{connection},states,{},,,{seconds:.6},", figure.state);
     }
-    for (name, seconds) in [
-        ("idle", figures.idle_s),
-        ("blocked by network", figures.blocked_network_s),
-        ("blocked by receiver", figures.blocked_receiver_s),
-        ("waiting for replies", figures.reply_wait_s),
-        ("network delay", figures.network_delay_s),
-    ] {
-        let _ = writeln!(text, "{connection},states,{name},,,{seconds:.6},");
+}
+
+/// Writes the figures whose keys are columns.
+fn row<T: Declared>(text: &mut String, connection: &str, table: &str, name: &str, of: &T) {
+    let _ = write!(text, "{connection},{table},{}", quoted(name));
+    for key in HEADER.split(',').skip(3) {
+        let figure = T::figure(key).and_then(|figure| Some((figure.unit(), (figure.of)(of)?)));
+        let _ = match figure {
+            None => write!(text, ","),
+            Some((Unit::Seconds, value)) => write!(text, ",{value:.6}"),
+            Some((_, value)) => write!(text, ",{value}"),
+        };
     }
+    text.push('\n');
 }
 
 /// Quotes a field that contains a comma, a quote or a line break (RFC 4180).

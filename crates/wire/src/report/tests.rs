@@ -174,3 +174,25 @@ fn parquet_tables_match_the_report() {
     assert_eq!(json, Reason::AtomsOneByOne.name());
     std::fs::remove_dir_all(folder).unwrap();
 }
+
+fn figures(name: &str, count: u64, seconds: f64) -> Figures {
+    Figures {
+        requests: [(name.to_owned(), MessageSum { count, bytes: 8 * count })].into(),
+        waits: vec![WaitFigures { name: name.to_owned(), count, seconds, avoidable: 1, ..WaitFigures::default() }],
+        round_trips: count,
+        idle_s: 1.0,
+        ..Figures::default()
+    }
+}
+
+#[test]
+fn equal_names_are_summed_and_the_longest_wait_comes_first() {
+    let mut sum = Figures::default();
+    for one in [figures("InternAtom", 3, 0.3), figures("GetProperty", 1, 2.0), figures("InternAtom", 4, 0.4)] {
+        sum.merge(&one);
+    }
+    assert_eq!(sum.requests["InternAtom"], MessageSum { count: 7, bytes: 56 });
+    let waits: Vec<_> = sum.waits.iter().map(|wait| (wait.name.as_str(), wait.count, wait.avoidable)).collect();
+    assert_eq!(waits, [("GetProperty", 1, 1), ("InternAtom", 7, 2)]);
+    assert_eq!((sum.round_trips, sum.idle_s), (8, 3.0));
+}

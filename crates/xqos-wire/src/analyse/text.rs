@@ -4,14 +4,16 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use xqos_text::table::{Column, Table};
-use xqos_wire::report::compare::{Change, Comparison, Unit, Verdict};
 use xqos_wire::analysis::counts::MessageSum;
+use xqos_wire::analysis::figure::{Declared, Figure, Unit};
 use xqos_wire::analysis::images::CodecFigures;
-use xqos_wire::analysis::proxied::figures::ProxyFigures;
-use xqos_wire::report::{
-    ConnectionReport, Figures, PhaseFigures, Report, Session, StartupFigures, StreamFigures, WaitFigures,
-};
+use xqos_wire::analysis::proxied::figures::{LeftFigures, ProxyFigures};
+use xqos_wire::analysis::redundancy::{RepeatedCoordinates, UnusedBytes};
 use xqos_wire::predict::{Prediction, StartPrediction};
+use xqos_wire::report::compare::{Change, Comparison, Verdict};
+use xqos_wire::report::{
+    ConnectionReport, Figures, PatternFigures, Report, Session, StartupFigures, StreamFigures, WaitFigures,
+};
 
 /// Maximum number of rows per table; --json and --csv contain all rows.
 const MAX_ROWS: usize = 15;
@@ -53,26 +55,37 @@ fn section(title: &str, table: &Table) -> String {
     format!("\n{title}\n{}", table.render(xqos_sys::terminal_columns()))
 }
 
+/// The figures that have a column.
+fn shown<T: Declared>() -> Vec<&'static Figure<T>> {
+    T::FIGURES.iter().filter(|figure| !figure.title.is_empty()).collect()
+}
+
+fn add_columns<T>(table: Table, figures: &[&Figure<T>]) -> Table {
+    figures.iter().fold(table, |table, figure| table.column(Column::number(figure.title, figure.rank)))
+}
+
+/// Begins a table of figures, with these columns before them.
+fn table<T: Declared>(first: Vec<Column>) -> Table {
+    add_columns(Table::new(first), &shown::<T>())
+}
+
+/// A row of figures, after these cells.
+fn row<T: Declared>(first: &[&str], of: &T) -> Vec<String> {
+    let first = first.iter().map(|&cell| cell.to_owned());
+    first.chain(shown().iter().map(|figure| figure.text(of))).collect()
+}
+
+/// A column of names.
+fn names(title: &'static str) -> Column {
+    Column::words(title, 0).elastic()
+}
+
 fn connections(list: &[ConnectionReport]) -> String {
-    let mut table = Table::new(vec![Column::number("", 0), Column::words("CLIENT", 0).elastic()])
-        .numbers(0, &["SECONDS", "IDLE", "NETWORK", "RECEIVER", "REPLIES", "DELAY", "ROUND TRIPS", "AVOIDABLE"])
-        .numbers(1, &["BYTES"]);
+    let table = Table::new(vec![Column::number("", 0), names("CLIENT"), Column::number("SECONDS", 0)]);
+    let mut table = add_columns(table, &shown::<Figures>());
     for (place, connection) in list.iter().enumerate() {
-        let figures = &connection.figures;
-        let mut row = vec![(place + 1).to_string(), client(connection)];
-        row.extend(
-            [
-                connection.seconds,
-                figures.idle_s,
-                figures.blocked_network_s,
-                figures.blocked_receiver_s,
-                figures.reply_wait_s,
-                figures.network_delay_s,
-            ]
-            .map(seconds),
-        );
-        row.extend([figures.round_trips, figures.avoidable, figures.bytes].map(|count| count.to_string()));
-        table.row(row);
+        let number = (place + 1).to_string();
+        table.row(row(&[&number, &client(connection), &seconds(connection.seconds)], &connection.figures));
     }
     let title =
         "Connections, in seconds: idle, blocked by the network or the receiver, waiting for replies; total delay";
@@ -86,35 +99,20 @@ fn client(connection: &ConnectionReport) -> String {
 }
 
 fn streams(list: &[ConnectionReport]) -> String {
-    let mut table = Table::new(vec![Column::number("", 0), Column::words("STREAM", 0)])
-        .numbers(2, &["PACKETS"])
-        .numbers(1, &["BYTES"])
-        .numbers(3, &["RESENT"])
-        .numbers(0, &["IDLE", "LINK", "WINDOW", "RECEIVER"])
-        .numbers(4, &["LINK kB/s"]);
-    for (place, connection) in list.iter().enumerate() {
-        for (name, stream) in [("requests", &connection.streams.requests), ("replies", &connection.streams.replies)] {
-            let StreamFigures { packets, bytes, retransmitted_bytes, .. } = stream;
-            let mut row = vec![(place + 1).to_string(), name.to_owned()];
-            row.extend([packets, bytes, retransmitted_bytes].map(ToString::to_string));
-            row.extend(
-                [stream.idle_s, stream.blocked_link_s, stream.blocked_window_s, stream.blocked_receiver_s].map(seconds),
-            );
-            row.push(stream.link_bytes_per_s.map(|rate| (rate / 1000).to_string()).unwrap_or_default());
-            table.row(row);
+    let mut table = table::<StreamFigures>(vec![Column::number("", 0), Column::words("STREAM", 0)]);
+    for (place, ConnectionReport { streams, .. }) in list.iter().enumerate() {
+        for (name, stream) in [("requests", &streams.requests), ("replies", &streams.replies)] {
+            table.row(row(&[&(place + 1).to_string(), name], stream));
         }
     }
     section("Streams, in seconds: why the sender could not send", &table)
 }
 
 fn waits(list: &[WaitFigures]) -> String {
-    let mut table = Table::new(vec![Column::words("REQUEST", 0).elastic()])
-        .numbers(0, &["ROUND TRIPS", "SECONDS", "AVOIDABLE"])
-        .column(Column::words("WHY", 1));
+    let mut table = table::<WaitFigures>(vec![names("REQUEST")]).column(Column::words("WHY", 1));
     for wait in list.iter().take(MAX_ROWS) {
         let why = wait.reasons.iter().max_by_key(|(_, count)| **count).map_or("", |(reason, _)| reason.advice());
-        let (count, avoidable) = (wait.count.to_string(), wait.avoidable.to_string());
-        table.row(vec![wait.name.clone(), count, seconds(wait.seconds), avoidable, why.to_owned()]);
+        table.row([row(&[&wait.name], wait), vec![why.to_owned()]].concat());
     }
     section(&heading("Waits, by request", list.len()), &table)
 }
@@ -124,13 +122,9 @@ fn heading(title: &str, count: usize) -> String {
 }
 
 fn patterns(figures: &Figures) -> String {
-    let mut table = Table::new(vec![Column::words("SENT BEFORE THE WAIT", 0).elastic()])
-        .numbers(0, &["ROUND TRIPS", "IN A ROW", "SECONDS", "AVOIDABLE"]);
-    for pattern in figures.patterns.iter().take(MAX_ROWS) {
-        let [count, in_a_row, avoidable] =
-            [pattern.count, pattern.in_a_row, pattern.avoidable].map(|count| count.to_string());
-        table.row(vec![pattern.pattern.clone(), count, in_a_row, seconds(pattern.seconds), avoidable]);
-    }
+    let mut table = table::<PatternFigures>(vec![names("SENT BEFORE THE WAIT")]);
+    let patterns = figures.patterns.iter().take(MAX_ROWS);
+    patterns.for_each(|pattern| table.row(row(&[&pattern.pattern], pattern)));
     section(&heading("Waits, by calling pattern", figures.patterns.len()), &table)
 }
 
@@ -141,17 +135,14 @@ fn messages(figures: &Figures) -> String {
         ("event", &figures.events),
         ("error", &figures.errors),
     ];
-    let mut list: Vec<_> = kinds
-        .into_iter()
-        .flat_map(|(kind, names)| names.iter().map(move |(name, tally)| (kind, name, tally)))
-        .collect();
-    list.sort_by_key(|(.., tally)| std::cmp::Reverse(tally.bytes));
-    let mut table = Table::new(vec![Column::words("KIND", 0), Column::words("NAME", 0).elastic()])
-        .numbers(0, &["COUNT", "BYTES", "MEAN"]);
-    for (kind, name, tally) in list.iter().take(MAX_ROWS) {
-        let mean = tally.bytes as f64 / tally.count.max(1) as f64;
-        let [count, bytes] = [tally.count, tally.bytes].map(|count| count.to_string());
-        table.row(vec![(*kind).to_owned(), (*name).clone(), count, bytes, format!("{mean:.0}")]);
+    let all = kinds.into_iter().flat_map(|(kind, names)| names.iter().map(move |(name, sum)| (kind, name, sum)));
+    let mut list: Vec<_> = all.collect();
+    list.sort_by_key(|(.., sum)| std::cmp::Reverse(sum.bytes));
+    let mut table =
+        table::<MessageSum>(vec![Column::words("KIND", 0), names("NAME")]).column(Column::number("MEAN", 0));
+    for (kind, name, sum) in list.iter().take(MAX_ROWS) {
+        let mean = sum.bytes as f64 / sum.count.max(1) as f64;
+        table.row([row(&[kind, name], *sum), vec![format!("{mean:.0}")]].concat());
     }
     section(&heading("Messages", list.len()), &table)
 }
@@ -190,24 +181,19 @@ pub fn images(list: &[CodecFigures]) -> String {
 }
 
 fn startup(title: &str, startup: &StartupFigures) -> String {
-    let mut table = Table::new(vec![Column::words("START-UP UNTIL", 0)])
-        .numbers(0, &["SECONDS", "REPLIES", "BLOCKED", "CLIENT", "ROUND TRIPS", "AVOIDABLE"])
-        .numbers(1, &["REQUESTS", "BYTES"])
-        .column(Column::words("WAITED FOR", 0).elastic());
+    let mut figures = shown();
+    figures.sort_by_key(|figure| (figure.rank, figure.unit() != Unit::Seconds));
+    let mut table =
+        add_columns(Table::new(vec![Column::words("START-UP UNTIL", 0)]), &figures).column(names("WAITED FOR"));
     let quiet = if startup.is_quiet { "quiet" } else { "the end" };
     let phases = startup.window.iter().map(|phase| ("the window", phase)).chain([(quiet, &startup.quiet)]);
-    phases.for_each(|(name, phase)| table.row(phase_cells(name, phase)));
+    for (name, phase) in phases {
+        let waited: Vec<String> =
+            phase.waits.iter().take(3).map(|wait| format!("{} {}", wait.name, seconds(wait.seconds))).collect();
+        let cells = figures.iter().map(|figure| figure.text(phase));
+        table.row([name.to_owned()].into_iter().chain(cells).chain([waited.join(", ")]).collect());
+    }
     section(&format!("Connection {title}"), &table)
-}
-
-fn phase_cells(name: &str, phase: &PhaseFigures) -> Vec<String> {
-    let mut row = vec![name.to_owned()];
-    row.extend([phase.seconds, phase.reply_wait_s, phase.blocked_s, phase.client_s].map(seconds));
-    row.extend([phase.round_trips, phase.avoidable, phase.requests, phase.bytes].map(|count| count.to_string()));
-    let waited: Vec<String> =
-        phase.waits.iter().take(3).map(|wait| format!("{} {}", wait.name, seconds(wait.seconds))).collect();
-    row.push(waited.join(", "));
-    row
 }
 
 /// A closing sentence about all starts together. If messages are missing, the sentence says only what is certain.
@@ -272,35 +258,26 @@ fn changes(list: &[Change]) -> Table {
 fn unused(figures: &Figures) -> String {
     let mut list: Vec<_> = figures.unused.iter().collect();
     list.sort_by_key(|(_, unused)| std::cmp::Reverse(unused.bytes));
-    let mut table =
-        Table::new(vec![Column::words("REQUEST", 0).elastic()]).numbers(0, &["COUNT", "UNUSED BYTES", "NOT ZERO"]);
-    for (name, unused) in list.iter().take(MAX_ROWS) {
-        let [count, bytes, not_zero] = [unused.count, unused.bytes, unused.not_zero].map(|count| count.to_string());
-        table.row(vec![(*name).clone(), count, bytes, not_zero]);
-    }
+    let mut table = table::<UnusedBytes>(vec![names("REQUEST")]);
+    list.iter().take(MAX_ROWS).for_each(|(name, unused)| table.row(row(&[name], *unused)));
     let text = section(&heading("Unused bytes", list.len()), &table);
     if figures.repeated.is_empty() { text } else { text + &repeated(figures) }
 }
 
 fn repeated(figures: &Figures) -> String {
-    let mut table =
-        Table::new(vec![Column::words("REQUEST", 0).elastic()]).numbers(0, &["SHAPES", "COORDINATES", "REPEATED"]);
+    let mut table = table::<RepeatedCoordinates>(vec![names("REQUEST")]).column(Column::number("REPEATED", 0));
     for (name, repeated) in &figures.repeated {
         let share = percent(repeated.repeated, repeated.coordinates);
-        table.row(vec![name.clone(), repeated.shapes.to_string(), repeated.coordinates.to_string(), share]);
+        table.row([row(&[name], repeated), vec![share]].concat());
     }
     section("Coordinates that occur in the preceding shape of the request", &table)
 }
 
 /// Formats the round trips that remain behind a proxy, by request.
 fn proxy(figures: &ProxyFigures) -> String {
-    let mut table =
-        Table::new(vec![Column::words("REQUEST", 0).elastic()]).numbers(0, &["ROUND TRIPS", "LEFT", "SAVED s"]);
-    let sum = ("all", figures.waits, figures.left, figures.saving_s);
-    let names = figures.names.iter().map(|left| (left.name.as_str(), left.waits, left.left, left.saving_s));
-    for (name, waits, left, saving_s) in [sum].into_iter().chain(names.take(MAX_ROWS)) {
-        table.row(vec![name.to_owned(), waits.to_string(), left.to_string(), seconds(saving_s)]);
-    }
+    let mut table = table::<LeftFigures>(vec![names("REQUEST")]);
+    let rows = figures.names.iter().take(MAX_ROWS);
+    [&figures.sum()].into_iter().chain(rows).for_each(|left| table.row(row(&[&left.name], left)));
     let title = if figures.proxy == "batch" { "With requests for many answers" } else { "Behind a proxy" };
     section(&heading(&format!("{title} ({})", figures.proxy), figures.names.len()), &table)
 }

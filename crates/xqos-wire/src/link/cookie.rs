@@ -8,8 +8,8 @@
 use anyhow::{Context, Result};
 use std::path::Path;
 use xqos_near::setup::Cookie;
-use xqos_wire::relay::authority::{Authority, secret};
 use xqos_wire::link::Side;
+use xqos_wire::relay::authority::{Authority, secret};
 
 const SERVERS: [&str; 8] = ["X", "Xorg", "Xvfb", "Xephyr", "Xnest", "Xvnc", "Xtigervnc", "Xwayland"];
 /// If a server's command has one of these options, it controls access itself.

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 //! Waits that would remain with a proxy, as figures of a report.
 
-use super::super::counts::merge_equal;
+use super::super::figure::{Row, Value, figures, merge_rows};
 use super::super::names::Names;
 use super::super::round_trip::saving_s;
 use super::Proxied;
 use serde::Serialize;
+use std::cmp::Ordering;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ProxyFigures {
@@ -19,12 +20,22 @@ pub struct ProxyFigures {
     pub names: Vec<LeftFigures>,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct LeftFigures {
-    pub name: String,
-    pub waits: u64,
-    pub left: u64,
-    pub saving_s: f64,
+figures! {
+    LeftFigures;
+    name: String;
+    waits: u64, column("ROUND TRIPS", 0);
+    left: u64, column("LEFT", 0);
+    saving_s: f64, column("SAVED s", 0);
+}
+
+impl Row for LeftFigures {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn order(&self, other: &LeftFigures) -> Ordering {
+        (other.left, other.waits).cmp(&(self.left, self.waits)).then(self.name.cmp(&other.name))
+    }
 }
 
 impl Proxied {
@@ -43,22 +54,30 @@ impl Proxied {
 }
 
 impl ProxyFigures {
-    pub fn merge(&mut self, other: &ProxyFigures) {
+    /// The sum of all names, as a row.
+    pub fn sum(&self) -> LeftFigures {
+        let ProxyFigures { waits, left, saving_s, .. } = *self;
+        LeftFigures { name: "all".to_owned(), waits, left, saving_s }
+    }
+
+    fn add(&mut self, names: &[LeftFigures]) {
+        merge_rows(&mut self.names, names);
+        let mut sum = LeftFigures::default();
+        names.iter().for_each(|row| sum.merge(row));
+        self.waits += sum.waits;
+        self.left += sum.left;
+        self.saving_s += sum.saving_s;
+    }
+}
+
+impl Value for ProxyFigures {
+    fn merge(&mut self, other: &ProxyFigures) {
         self.proxy = other.proxy;
         self.add(&other.names);
     }
 
-    fn add(&mut self, names: &[LeftFigures]) {
-        let add = |sum: &mut LeftFigures, other: &LeftFigures| {
-            sum.waits += other.waits;
-            sum.left += other.left;
-            sum.saving_s += other.saving_s;
-        };
-        merge_equal(&mut self.names, names, |left| &left.name, add);
-        self.names.sort_by_key(|left| (std::cmp::Reverse((left.left, left.waits)), left.name.clone()));
-        self.waits += names.iter().map(|left| left.waits).sum::<u64>();
-        self.left += names.iter().map(|left| left.left).sum::<u64>();
-        self.saving_s += names.iter().map(|left| left.saving_s).sum::<f64>();
+    fn number(&self) -> Option<f64> {
+        None
     }
 }
 
