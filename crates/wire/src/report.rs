@@ -19,7 +19,7 @@ use crate::analysis::avoidable::Reason;
 use crate::analysis::bandwidth::{ByteUse, Samples};
 use crate::analysis::compression::Compression;
 use crate::analysis::counts::MessageSum;
-use crate::analysis::figure::{Amounts, Declared, Figure, Largest, Row, Unit, Value, figures};
+use crate::analysis::figure::{Amounts, Declared, Largest, Row, Value, figures};
 use crate::analysis::names::{NameId, Names};
 use crate::analysis::patterns::Pattern;
 use crate::analysis::proxied::figures::ProxyFigures;
@@ -32,7 +32,6 @@ use crate::analysis::{Analysis, Connection, Traffic};
 use crate::observe::Ending;
 use crate::predict::Prediction;
 use serde::Serialize;
-use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 /// Version of the format. It increases when a field changes its meaning or is removed.
@@ -68,15 +67,13 @@ pub struct ConnectionReport {
     pub startup: StartupFigures,
 }
 
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Session {
     pub connections: usize,
     /// Number of connections beyond the maximum, which are not analysed.
     pub left_out: u64,
     pub began_s: f64,
     pub seconds: f64,
-    /// Time from the start until the last client became quiet.
-    pub quiet_s: f64,
     #[serde(flatten)]
     pub figures: Figures,
     pub compression: BTreeMap<&'static str, Compression>,
@@ -84,32 +81,43 @@ pub struct Session {
 
 figures! {
     Figures of it: Reading<'_>;
+    /// Time from the start until the last client became quiet. Only sessions have it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    quiet_s: Option<f64> {
+        place: 8, compared: "until quiet", limit: "seconds", parts: |it| it.waits("seconds")
+    } => None;
     requests: BTreeMap<String, MessageSum> => it.messages(0);
     replies: BTreeMap<String, MessageSum> => it.messages(1);
     events: BTreeMap<String, MessageSum> => it.messages(2);
-    errors: BTreeMap<String, MessageSum>, limit("errors", errors) => it.messages(3);
+    errors: BTreeMap<String, MessageSum> { limit: "errors", parts: errors } => it.messages(3);
     waits: Vec<WaitFigures> => wait_figures(&it.of.waits.by_name, it.names);
     patterns: Vec<PatternFigures> => it.of.waits.patterns.named(it.names).iter().map(PatternFigures::read).collect();
-    idle_s: f64, column("IDLE", 0), state("idle") =>
+    idle_s: f64 { title: "IDLE", state: "idle" } =>
         seconds(it.duration_ns.saturating_sub(it.network_ns + it.receiver_ns));
-    blocked_network_s: f64, column("NETWORK", 0), state("blocked by network"), compared(5, "blocked by the network") =>
-        seconds(it.network_ns);
-    blocked_receiver_s: f64, column("RECEIVER", 0), state("blocked by receiver"),
-        compared(6, "blocked by the receiver") => seconds(it.receiver_ns);
-    reply_wait_s: f64, column("REPLIES", 0), state("waiting for replies"), compared(4, "waiting for replies"),
-        limit("waits", |it| it.waits("seconds")) => seconds(it.of.waits.spans.total_ns());
+    blocked_network_s: f64 {
+        title: "NETWORK", state: "blocked by network", place: 5, compared: "blocked by the network"
+    } => seconds(it.network_ns);
+    blocked_receiver_s: f64 {
+        title: "RECEIVER", state: "blocked by receiver", place: 6, compared: "blocked by the receiver"
+    } => seconds(it.receiver_ns);
+    reply_wait_s: f64 {
+        title: "REPLIES", state: "waiting for replies", place: 4, compared: "waiting for replies",
+        limit: "waits", parts: |it| it.waits("seconds")
+    } => seconds(it.of.waits.spans.total_ns());
     /// Total network delay: time in which the client waited for replies, or its requests were blocked.
-    network_delay_s: f64, column("DELAY", 0), state("network delay"), compared(7, "network delay") =>
+    network_delay_s: f64 { title: "DELAY", state: "network delay", place: 7, compared: "network delay" } =>
         seconds(it.delay_ns);
-    round_trips: u64, column("ROUND TRIPS", 0), compared(1, "round trips"),
-        limit("round-trips", |it| it.waits("count")) => it.sum(|total| total.count);
-    avoidable: u64, column("AVOIDABLE", 0), compared(2, "avoidable"), limit("avoidable", |it| it.waits("avoidable")) =>
-        it.sum(WaitTotal::avoidable_count);
+    round_trips: u64 {
+        title: "ROUND TRIPS", place: 1, compared: "round trips", limit: "round-trips", parts: |it| it.waits("count")
+    } => it.sum(|total| total.count);
+    avoidable: u64 {
+        title: "AVOIDABLE", place: 2, compared: "avoidable", limit: "avoidable", parts: |it| it.waits("avoidable")
+    } => it.sum(WaitTotal::avoidable_count);
     pipelined: u64 => it.of.waits.pipelined;
     /// Time that the avoidable round trips cost at `latency_s`.
     saving_s: f64 => saving_s(it.sum(WaitTotal::avoidable_count), it.latency_s);
     /// Bytes in both directions.
-    bytes: u64, column("BYTES", 1), compared(3, "bytes"), limit("bytes", message_bytes) =>
+    bytes: u64 { title: "BYTES", rank: 1, place: 3, compared: "bytes", limit: "bytes", parts: message_bytes } =>
         it.of.traffic.iter().map(|traffic| traffic.bytes).sum();
     missing_bytes: u64 => it.of.traffic.iter().map(|traffic| traffic.missing).sum();
     bandwidth: BTreeMap<String, u64> =>
@@ -123,22 +131,22 @@ figures! {
 }
 
 figures! {
-    WaitFigures;
-    name: String;
-    count: u64, column("ROUND TRIPS", 0);
-    seconds: f64, column("SECONDS", 0);
-    avoidable: u64, column("AVOIDABLE", 0);
-    reasons: BTreeMap<Reason, u64>;
+    WaitFigures of it: (&str, &WaitTotal);
+    name: String => it.0.to_owned();
+    count: u64 { title: "ROUND TRIPS" } => it.1.count;
+    seconds: f64 { title: "SECONDS" } => seconds(it.1.ns);
+    avoidable: u64 { title: "AVOIDABLE" } => it.1.avoidable_count();
+    reasons: BTreeMap<Reason, u64> => it.1.avoidable.clone();
 }
 
 figures! {
     PatternFigures of it: (String, Pattern);
     pattern: String => it.0.clone();
-    count: u64, column("ROUND TRIPS", 0) => it.1.total.count;
+    count: u64 { title: "ROUND TRIPS" } => it.1.total.count;
     /// Largest number of consecutive waits with this pattern.
-    in_a_row: Largest, column("IN A ROW", 0) => Largest(it.1.in_a_row);
-    seconds: f64, column("SECONDS", 0) => seconds(it.1.total.ns);
-    avoidable: u64, column("AVOIDABLE", 0) => it.1.total.avoidable_count();
+    in_a_row: Largest { title: "IN A ROW" } => Largest(it.1.in_a_row);
+    seconds: f64 { title: "SECONDS" } => seconds(it.1.total.ns);
+    avoidable: u64 { title: "AVOIDABLE" } => it.1.total.avoidable_count();
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -148,20 +156,20 @@ pub struct Streams {
 }
 
 figures! {
-    StreamFigures of it: Stream<'_>;
-    packets: u64, column("PACKETS", 2) => it.traffic.packets;
-    bytes: u64, column("BYTES", 1) => it.traffic.bytes;
-    retransmitted_bytes: u64, column("RESENT", 3) => it.traffic.retransmitted;
-    missing_bytes: u64 => it.traffic.missing;
-    idle_s: f64, column("IDLE", 0) => seconds(it.duration_ns.saturating_sub(it.blocked_ns.iter().sum()));
+    StreamFigures of it: (&Traffic, &Transmitter, u64);
+    packets: u64 { title: "PACKETS", rank: 2 } => it.0.packets;
+    bytes: u64 { title: "BYTES", rank: 1 } => it.0.bytes;
+    retransmitted_bytes: u64 { title: "RESENT", rank: 3 } => it.0.retransmitted;
+    missing_bytes: u64 => it.0.missing;
+    idle_s: f64 { title: "IDLE" } => seconds(it.2.saturating_sub(it.1.blocked.total_ns()));
     /// Blocked by the network: the link's queue was not empty, or TCP's window was full.
-    blocked_link_s: f64, column("LINK", 0) => seconds(it.blocked_ns[0]);
-    blocked_window_s: f64, column("WINDOW", 0) => seconds(it.blocked_ns[1]);
-    blocked_receiver_s: f64, column("RECEIVER", 0) => seconds(it.blocked_ns[2]);
+    blocked_link_s: f64 { title: "LINK" } => seconds(it.1.blocked.link.total_ns());
+    blocked_window_s: f64 { title: "WINDOW" } => seconds(it.1.blocked.window.total_ns());
+    blocked_receiver_s: f64 { title: "RECEIVER" } => seconds(it.1.blocked.receiver.total_ns());
     /// Rate of the slowest link, if it was ever busy.
-    link_bytes_per_s: Option<u64>, column("LINK kB/s", 4) => it.transmitter.bytes_per_second();
+    link_bytes_per_s: Option<u64> { title: "LINK kB/s", rank: 4 } => it.1.bytes_per_second();
     /// Shortest round trip from the capturing machine.
-    round_trip_s: Option<f64> => it.transmitter.round_trip_ns().map(seconds);
+    round_trip_s: Option<f64> => it.1.round_trip_ns().map(seconds);
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -175,16 +183,16 @@ pub struct StartupFigures {
 
 figures! {
     PhaseFigures of it: PhaseReading<'_>;
-    seconds: f64, column("SECONDS", 0) => seconds(it.total_ns);
-    requests: u64, column("REQUESTS", 1) => it.phase.requests;
-    bytes: u64, column("BYTES", 1) => it.phase.bytes;
-    round_trips: u64, column("ROUND TRIPS", 0) => it.phase.round_trips();
-    avoidable: u64, column("AVOIDABLE", 0) => it.phase.avoidable();
+    seconds: f64 { title: "SECONDS" } => seconds(it.total_ns);
+    requests: u64 { title: "REQUESTS", rank: 1 } => it.phase.requests;
+    bytes: u64 { title: "BYTES", rank: 1 } => it.phase.bytes;
+    round_trips: u64 { title: "ROUND TRIPS" } => it.phase.round_trips();
+    avoidable: u64 { title: "AVOIDABLE" } => it.phase.avoidable();
     saving_s: f64 => saving_s(it.phase.avoidable(), it.latency_s);
     /// The three parts of `seconds`: waiting for replies, blocked while sending or receiving, and all other time.
-    reply_wait_s: f64, column("REPLIES", 0) => seconds(it.waited_ns);
-    blocked_s: f64, column("BLOCKED", 0) => seconds(it.blocked_ns);
-    client_s: f64, column("CLIENT", 0) => seconds(it.total_ns.saturating_sub(it.waited_ns + it.blocked_ns));
+    reply_wait_s: f64 { title: "REPLIES" } => seconds(it.waited_ns);
+    blocked_s: f64 { title: "BLOCKED" } => seconds(it.blocked_ns);
+    client_s: f64 { title: "CLIENT" } => seconds(it.total_ns.saturating_sub(it.waited_ns + it.blocked_ns));
     waits: Vec<WaitFigures> => wait_figures(&it.phase.waits, it.names);
 }
 
@@ -219,12 +227,12 @@ fn session(
     let quiet_ns = ends.iter().map(|connection| connection.startup.quiet().until_ns).max().unwrap_or(0);
     let mut figures = Figures::default();
     reports.iter().for_each(|report| figures.merge(&report.figures));
+    figures.quiet_s = Some(seconds(quiet_ns.saturating_sub(began_ns)));
     Session {
         connections: ends.len(),
         left_out: 0,
         began_s: seconds(began_ns),
         seconds: seconds(ended_ns.saturating_sub(began_ns)),
-        quiet_s: seconds(quiet_ns.saturating_sub(began_ns)),
         figures,
         compression,
     }
@@ -245,8 +253,8 @@ fn connection_report(connection: &Connection, names: &Names, latency_s: f64) -> 
         is_whole: *is_whole,
         figures: Figures::read(&Reading::of(connection, names, latency_s)),
         streams: Streams {
-            requests: StreamFigures::read(&Stream::of(&traffic[0], &states.requests, duration_ns)),
-            replies: StreamFigures::read(&Stream::of(&traffic[1], &states.replies, duration_ns)),
+            requests: StreamFigures::read(&(&traffic[0], &states.requests, duration_ns)),
+            replies: StreamFigures::read(&(&traffic[1], &states.replies, duration_ns)),
         },
         startup: StartupFigures {
             window: startup.window().map(phase),
@@ -310,41 +318,6 @@ fn message_bytes(figures: &Figures) -> Amounts {
     all.map(|(kind, (name, sum))| (format!("{kind}{name}"), sum.bytes as f64)).collect()
 }
 
-/// Figures that only sessions have.
-const SESSION: [Figure<Session>; 1] = [Figure::new("quiet_s", |session: &Session| Some(session.quiet_s))
-    .compared(8, "until quiet")
-    .limit("seconds", |session| session.figures.waits("seconds"))];
-
-/// A figure of a session that can be compared or limited.
-#[derive(Clone, Debug)]
-pub struct Total {
-    pub key: &'static str,
-    place: u8,
-    pub compared: &'static str,
-    pub limit: &'static str,
-    pub unit: Unit,
-    pub value: f64,
-    pub parts: Amounts,
-}
-
-impl Total {
-    fn new<T>(figure: &Figure<T>, of: &T) -> Total {
-        let Figure { key, place, compared, limit, parts, .. } = *figure;
-        let value = (figure.of)(of).unwrap_or_default();
-        Total { key, place, compared, limit, unit: figure.unit(), value, parts: parts(of) }
-    }
-}
-
-impl Session {
-    /// The figures that can be compared or limited, in the order of comparisons.
-    pub fn totals(&self) -> Vec<Total> {
-        let figures = Figures::FIGURES.iter().map(|figure| Total::new(figure, &self.figures));
-        let mut totals: Vec<Total> = figures.chain(SESSION.iter().map(|figure| Total::new(figure, self))).collect();
-        totals.sort_by_key(|total| total.place);
-        totals
-    }
-}
-
 /// Total time of a list made from `parts`. Long lists are coarse, so the result is at most the exact sum of the parts.
 fn length(list: &[Span], parts: &[&Spans]) -> u64 {
     length_until(list, u64::MAX).min(parts.iter().map(|part| part.total_ns()).sum())
@@ -362,51 +335,21 @@ fn blocked(connection: &Connection) -> (Vec<Span>, Vec<Span>, Vec<Span>) {
 }
 
 fn wait_figures(waits: &BTreeMap<NameId, WaitTotal>, names: &Names) -> Vec<WaitFigures> {
-    let figures = |(&name, total): (&NameId, &WaitTotal)| WaitFigures {
-        name: names.name(name).to_owned(),
-        count: total.count,
-        seconds: seconds(total.ns),
-        avoidable: total.avoidable_count(),
-        reasons: total.avoidable.clone(),
-    };
-    let mut list: Vec<_> = waits.iter().map(figures).collect();
+    let figures = waits.iter().map(|(&name, total)| WaitFigures::read(&(names.name(name), total)));
+    let mut list: Vec<_> = figures.collect();
     list.sort_by(Row::order);
     list
 }
 
-/// The longest wait is first.
 impl Row for WaitFigures {
     fn name(&self) -> &str {
         &self.name
-    }
-
-    fn order(&self, other: &WaitFigures) -> Ordering {
-        other.seconds.total_cmp(&self.seconds).then(self.name.cmp(&other.name))
     }
 }
 
 impl Row for PatternFigures {
     fn name(&self) -> &str {
         &self.pattern
-    }
-
-    fn order(&self, other: &PatternFigures) -> Ordering {
-        other.seconds.total_cmp(&self.seconds).then(self.pattern.cmp(&other.pattern))
-    }
-}
-
-struct Stream<'a> {
-    traffic: &'a Traffic,
-    transmitter: &'a Transmitter,
-    duration_ns: u64,
-    /// By the link, the window and the receiver.
-    blocked_ns: [u64; 3],
-}
-
-impl<'a> Stream<'a> {
-    fn of(traffic: &'a Traffic, transmitter: &'a Transmitter, duration_ns: u64) -> Stream<'a> {
-        let blocked_ns = transmitter.blocked.by_cause().map(Spans::total_ns);
-        Stream { traffic, transmitter, duration_ns, blocked_ns }
     }
 }
 

@@ -36,6 +36,10 @@ impl BlockedTime {
         [&self.link, &self.window, &self.receiver]
     }
 
+    pub fn total_ns(&self) -> u64 {
+        self.by_cause().map(Spans::total_ns).iter().sum()
+    }
+
     pub fn hold(&mut self, cause: BlockCause, from_ns: u64, to_ns: u64) {
         if self.pending.len() >= MAX_IN_FLIGHT {
             self.settle(from_ns);

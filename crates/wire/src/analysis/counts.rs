@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 figures! {
     #[derive(Copy, Eq)]
     MessageSum;
-    count: u64, column("COUNT", 0);
-    bytes: u64, column("BYTES", 0);
+    count: u64 { title: "COUNT" };
+    bytes: u64 { title: "BYTES" };
 }
 
 /// Sums by name, indexed by name id, so that a message needs no lookup.

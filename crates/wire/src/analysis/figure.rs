@@ -25,7 +25,7 @@ pub struct Figure<T: 'static> {
     pub key: &'static str,
     /// `None` if it is unknown, or not a number.
     pub of: fn(&T) -> Option<f64>,
-    /// Column of tables; without a title, the figure is only in JSON.
+    /// Column of tables; without a title, the figure is only in JSON. Columns of the largest rank are left out first.
     pub title: &'static str,
     pub rank: u8,
     /// Name among the states of the CSV; empty if it is not one of them.
@@ -42,23 +42,6 @@ impl<T> Figure<T> {
     pub const fn new(key: &'static str, of: fn(&T) -> Option<f64>) -> Figure<T> {
         let parts: fn(&T) -> Amounts = |_| Amounts::new();
         Figure { key, of, title: "", rank: 0, state: "", place: u8::MAX, compared: "", limit: "", parts }
-    }
-
-    /// Columns of the largest rank are left out first.
-    pub const fn column(self, title: &'static str, rank: u8) -> Figure<T> {
-        Figure { title, rank, ..self }
-    }
-
-    pub const fn state(self, state: &'static str) -> Figure<T> {
-        Figure { state, ..self }
-    }
-
-    pub const fn compared(self, place: u8, compared: &'static str) -> Figure<T> {
-        Figure { place, compared, ..self }
-    }
-
-    pub const fn limit(self, limit: &'static str, parts: fn(&T) -> Amounts) -> Figure<T> {
-        Figure { limit, parts, ..self }
     }
 
     pub fn unit(&self) -> Unit {
@@ -86,12 +69,22 @@ pub trait Value: Default {
     fn merge(&mut self, other: &Self);
 
     /// The number of a structure is its first number, and that of a list the sum of its elements.
-    fn number(&self) -> Option<f64>;
+    fn number(&self) -> Option<f64> {
+        None
+    }
 }
 
 /// A structure of figures.
 pub trait Declared: Sized + 'static {
     const FIGURES: &'static [Figure<Self>];
+
+    /// The figures with a place in comparisons or a limit, in the order of comparisons.
+    fn compared() -> Vec<&'static Figure<Self>> {
+        let mut figures: Vec<_> =
+            Self::FIGURES.iter().filter(|it| !it.compared.is_empty() || !it.limit.is_empty()).collect();
+        figures.sort_by_key(|figure| figure.place);
+        figures
+    }
 
     fn figure(key: &str) -> Option<&'static Figure<Self>> {
         Self::FIGURES.iter().find(|figure| figure.key == key)
@@ -99,10 +92,14 @@ pub trait Declared: Sized + 'static {
 }
 
 /// An element of a list, in which names occur once.
-pub trait Row: Value + Clone {
+pub trait Row: Value + Declared + Clone {
     fn name(&self) -> &str;
-    /// Order in the list.
-    fn order(&self, other: &Self) -> Ordering;
+
+    /// Order in the list: the longest time first.
+    fn order(&self, other: &Self) -> Ordering {
+        let seconds = |row: &Self| Self::figure("seconds").and_then(|figure| (figure.of)(row)).unwrap_or_default();
+        seconds(other).total_cmp(&seconds(self)).then_with(|| self.name().cmp(other.name()))
+    }
 }
 
 /// Merges rows of equal names.
@@ -116,14 +113,14 @@ pub fn merge_rows<T: Row>(sums: &mut Vec<T>, others: &[T]) {
     sums.sort_by(Row::order);
 }
 
-/// Declares a structure of figures: a JSON key and a type for each, then calls of methods of [`Figure`]. With `of`, each
-/// also has an expression that reads it.
+/// Declares a structure of figures: a JSON key and a type for each, then fields of its [`Figure`]. With `of`, each also
+/// has an expression that reads it.
 macro_rules! figures {
     ($(#[$about:meta])* $name:ident of $it:ident: $from:ty;
-     $($(#[$meta:meta])* $key:ident: $type:ty $(, $method:ident($($argument:expr),*))* => $value:expr;)*) => {
+     $($(#[$meta:meta])* $key:ident: $type:ty $({ $($field:ident: $shown:expr),* })? => $value:expr;)*) => {
         $crate::analysis::figure::figures! {
             $(#[$about])* $name;
-            $($(#[$meta])* $key: $type $(, $method($($argument),*))*;)*
+            $($(#[$meta])* $key: $type $({ $($field: $shown),* })?;)*
         }
 
         impl $name {
@@ -133,7 +130,7 @@ macro_rules! figures {
         }
     };
     ($(#[$about:meta])* $name:ident;
-     $($(#[$meta:meta])* $key:ident: $type:ty $(, $method:ident($($argument:expr),*))*;)*) => {
+     $($(#[$meta:meta])* $key:ident: $type:ty $({ $($field:ident: $shown:expr),* })?;)*) => {
         $(#[$about])*
         #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
         pub struct $name {
@@ -141,11 +138,12 @@ macro_rules! figures {
         }
 
         impl $crate::analysis::figure::Declared for $name {
-            const FIGURES: &'static [$crate::analysis::figure::Figure<$name>] = &[$(
-                $crate::analysis::figure::Figure::new(stringify!($key), |it: &$name| {
+            const FIGURES: &'static [$crate::analysis::figure::Figure<$name>] = &[$($crate::analysis::figure::Figure {
+                $($($field: $shown,)*)?
+                ..$crate::analysis::figure::Figure::new(stringify!($key), |it: &$name| {
                     $crate::analysis::figure::Value::number(&it.$key)
-                })$(.$method($($argument),*))*
-            ),*];
+                })
+            }),*];
         }
 
         impl $crate::analysis::figure::Value for $name {
@@ -198,10 +196,6 @@ impl Value for Largest {
 /// The name of a row.
 impl Value for String {
     fn merge(&mut self, _: &String) {}
-
-    fn number(&self) -> Option<f64> {
-        None
-    }
 }
 
 impl<T: Value + Clone> Value for Option<T> {

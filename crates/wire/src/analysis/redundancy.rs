@@ -14,17 +14,17 @@ figures! {
     #[derive(Copy, Eq)]
     UnusedBytes;
     /// Requests with unused bytes.
-    count: u64, column("COUNT", 0);
-    bytes: u64, column("UNUSED BYTES", 0);
+    count: u64 { title: "COUNT" };
+    bytes: u64 { title: "UNUSED BYTES" };
     /// Number of these bytes that are not 0.
-    not_zero: u64, column("NOT ZERO", 0);
+    not_zero: u64 { title: "NOT ZERO" };
 }
 
 figures! {
     #[derive(Copy, Eq)]
     RepeatedCoordinates;
-    shapes: u64, column("SHAPES", 0);
-    coordinates: u64, column("COORDINATES", 0);
+    shapes: u64 { title: "SHAPES" };
+    coordinates: u64 { title: "COORDINATES" };
     /// Coordinates that also occur in the preceding shape of the request.
     repeated: u64;
 }

@@ -3,16 +3,15 @@
 //!
 //! An exceeded limit is reported with its largest contributors.
 
-use super::{Report, Session, Total};
-use crate::analysis::figure::Unit;
+use super::{Figures, Report};
+use crate::analysis::figure::{Declared, Figure, Unit};
 use std::fmt::{self, Display};
 
 const MAX_CULPRITS: usize = 3;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Limit {
-    name: &'static str,
-    unit: Unit,
+    figure: &'static Figure<Figures>,
     most: f64,
 }
 
@@ -37,41 +36,40 @@ impl std::str::FromStr for Budget {
 fn limit(text: &str) -> Result<Limit, String> {
     let wanted = || format!("'{text}' is not a limit: write name=number, such as round-trips=50");
     let (name, number) = text.trim().split_once('=').ok_or_else(wanted)?;
-    let mut known = Session::default().totals();
-    known.retain(|total| !total.limit.is_empty());
-    let Some(&Total { limit: name, unit, .. }) = known.iter().find(|total| total.limit == name) else {
-        let names: Vec<_> = known.iter().map(|total| total.limit).collect();
+    let mut known = Figures::compared();
+    known.retain(|figure| !figure.limit.is_empty());
+    let Some(figure) = known.iter().find(|figure| figure.limit == name) else {
+        let names: Vec<_> = known.iter().map(|figure| figure.limit).collect();
         return Err(format!("there is no limit '{name}': choose one of {}", names.join(", ")));
     };
-    let units = match unit {
+    let units = match figure.unit() {
         Unit::Seconds => [("us", 1e-6), ("ms", 1e-3), ("s", 1.0)],
         _ => [("k", 1e3), ("M", 1e6), ("G", 1e9)],
     };
     let scaled = units.iter().find_map(|(unit, scale)| Some((number.strip_suffix(unit)?, *scale)));
     let (digits, scale) = scaled.unwrap_or((number, 1.0));
     let value: f64 = digits.parse().map_err(|_| wanted())?;
-    if value.is_finite() && value >= 0.0 { Ok(Limit { name, unit, most: value * scale }) } else { Err(wanted()) }
+    if value.is_finite() && value >= 0.0 { Ok(Limit { figure, most: value * scale }) } else { Err(wanted()) }
 }
 
 impl Limit {
     fn text(&self, value: f64) -> String {
-        if self.unit == Unit::Seconds { format!("{value:.3} s") } else { format!("{value}") }
-    }
-
-    fn check(&self, Total { value, parts, .. }: &Total) -> Option<Excess> {
-        let mut parts: Vec<_> = parts.iter().filter(|(_, share)| *share > 0.0).collect();
-        parts.sort_by(|one, other| other.1.total_cmp(&one.1));
-        let name = |(name, share): &(String, f64)| format!("{name} {}", self.text(*share));
-        let culprits = parts.into_iter().take(MAX_CULPRITS).map(name).collect();
-        (*value > self.most).then_some(Excess { limit: *self, found: *value, culprits })
+        if self.figure.unit() == Unit::Seconds { format!("{value:.3} s") } else { format!("{value}") }
     }
 }
 
 impl Budget {
     pub fn check(&self, report: &Report) -> Vec<Excess> {
-        let totals = report.session.totals();
-        let total = |limit: &Limit| totals.iter().find(|total| total.limit == limit.name);
-        self.0.iter().filter_map(|limit| limit.check(total(limit)?)).collect()
+        let figures = &report.session.figures;
+        let broken = |limit: &Limit| {
+            let found = (limit.figure.of)(figures).filter(|found| *found > limit.most)?;
+            let mut parts = (limit.figure.parts)(figures);
+            parts.retain(|(_, share)| *share > 0.0);
+            parts.sort_by(|one, other| other.1.total_cmp(&one.1));
+            let name = |(name, share): (String, f64)| format!("{name} {}", limit.text(share));
+            Some(Excess { limit: *limit, found, culprits: parts.into_iter().take(MAX_CULPRITS).map(name).collect() })
+        };
+        self.0.iter().filter_map(broken).collect()
     }
 }
 
@@ -79,7 +77,7 @@ impl Display for Excess {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let limit = &self.limit;
         let (found, most) = (limit.text(self.found), limit.text(limit.most));
-        write!(formatter, "{}: {found}, at most {most} allowed", limit.name)?;
+        write!(formatter, "{}: {found}, at most {most} allowed", limit.figure.limit)?;
         match self.culprits.as_slice() {
             [] => Ok(()),
             culprits => write!(formatter, " ({})", culprits.join(", ")),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! Compares two captures: what got better and what got worse.
 
-use super::{Report, Total};
-use crate::analysis::figure::{Amounts, Unit};
+use super::{Figures, Report};
+use crate::analysis::figure::{Amounts, Declared, Figure, Unit};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
@@ -37,12 +37,14 @@ pub struct Comparison {
 }
 
 pub fn compare(before: &Report, after: &Report) -> Comparison {
-    let (before, after) = (before.session.totals(), after.session.totals());
-    let both = || before.iter().zip(&after);
-    let by_name = |key| both().filter(|(one, _)| one.key == key).flat_map(|(one, other)| by_name(one, other)).collect();
-    let sums = both().filter(|(one, _)| !one.compared.is_empty());
+    let (before, after) = (&before.session.figures, &after.session.figures);
+    let sum = |figure: &Figure<Figures>| {
+        let [before, after] = [before, after].map(|of| (figure.of)(of).unwrap_or_default());
+        change(figure.compared.to_owned(), figure.unit(), before, after)
+    };
+    let by_name = |key| Figures::figure(key).map(|figure| by_name(figure, before, after)).unwrap_or_default();
     Comparison {
-        sums: sums.map(|(one, other)| change(one.compared.to_owned(), one.unit, one.value, other.value)).collect(),
+        sums: Figures::compared().into_iter().filter(|figure| !figure.compared.is_empty()).map(sum).collect(),
         round_trips: by_name("round_trips"),
         bytes: by_name("bytes"),
     }
@@ -58,11 +60,11 @@ fn change(what: String, unit: Unit, before: f64, after: f64) -> Change {
     Change { what, unit, before, after, verdict }
 }
 
-fn by_name(before: &Total, after: &Total) -> Vec<Change> {
-    let (before, after, unit) = (&before.parts, &after.parts, before.unit);
+fn by_name(figure: &Figure<Figures>, before: &Figures, after: &Figures) -> Vec<Change> {
+    let (before, after, unit) = ((figure.parts)(before), (figure.parts)(after), figure.unit());
     let find = |list: &Amounts, name: &str| list.iter().find(|(it, _)| it == name).map_or(0.0, |(_, value)| *value);
-    let names: BTreeSet<&String> = before.iter().chain(after).map(|(name, _)| name).collect();
-    let both = names.into_iter().map(|name| change(name.clone(), unit, find(before, name), find(after, name)));
+    let names: BTreeSet<&String> = before.iter().chain(&after).map(|(name, _)| name).collect();
+    let both = names.into_iter().map(|name| change(name.clone(), unit, find(&before, name), find(&after, name)));
     let mut changes: Vec<Change> = both.filter(|change| change.verdict != Verdict::Same).collect();
     let size = |change: &Change| (change.after - change.before).abs();
     changes.sort_by(|one, other| size(other).total_cmp(&size(one)));

@@ -23,9 +23,9 @@ pub struct ProxyFigures {
 figures! {
     LeftFigures;
     name: String;
-    waits: u64, column("ROUND TRIPS", 0);
-    left: u64, column("LEFT", 0);
-    saving_s: f64, column("SAVED s", 0);
+    waits: u64 { title: "ROUND TRIPS" };
+    left: u64 { title: "LEFT" };
+    saving_s: f64 { title: "SAVED s" };
 }
 
 impl Row for LeftFigures {
@@ -74,10 +74,6 @@ impl Value for ProxyFigures {
     fn merge(&mut self, other: &ProxyFigures) {
         self.proxy = other.proxy;
         self.add(&other.names);
-    }
-
-    fn number(&self) -> Option<f64> {
-        None
     }
 }
 
