@@ -86,8 +86,8 @@ impl Candidate {
 
 #[derive(Debug)]
 pub struct Followed {
-    id: ConnectionId,
-    ends: Ends,
+    pub id: ConnectionId,
+    pub ends: Ends,
     stream: Stream,
     connection: Connection,
     /// Name of the client's program, if the capture contains it.
@@ -118,14 +118,6 @@ impl Followed {
             ..Checkpoint::default()
         };
         self.connection.save(names, begun)
-    }
-
-    pub fn id(&self) -> ConnectionId {
-        self.id
-    }
-
-    pub fn server(&self) -> SocketAddr {
-        self.ends.server
     }
 
     /// True if a segment starts another connection between the same ports.

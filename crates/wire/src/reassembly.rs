@@ -34,7 +34,7 @@ pub struct Reassembly {
     /// Offset of the direction's end, once known.
     pub fin: Option<u64>,
     waiting: BTreeMap<u64, EarlyBytes>,
-    waiting_bytes: usize,
+    pub waiting_bytes: usize,
 }
 
 /// Memory overhead counted for each waiting packet, which also limits many tiny packets.
@@ -97,10 +97,6 @@ impl Reassembly {
 
     pub fn is_waiting(&self) -> bool {
         !self.waiting.is_empty()
-    }
-
-    pub fn waiting_bytes(&self) -> usize {
-        self.waiting_bytes
     }
 
     /// True if the receiver has acknowledged bytes that are missing from the capture.

@@ -114,18 +114,18 @@ impl<O: Observers> ObservedSession<O> {
         let Some(program) = record.program else { return };
         let Some(Flow::Followed(flow)) = self.flows.get_mut(&key(segment)) else { return };
         flow.program = Some(program.into());
-        self.observers.each(&mut |observer| observer.named(flow.id(), program));
+        self.observers.each(&mut |observer| observer.named(flow.id, program));
     }
 
     /// The connection that a packet belongs to, if it is known already.
     pub(crate) fn connection(&self, record: &Record<'_>) -> Option<ConnectionId> {
-        Some(self.flow(record)?.0.id())
+        Some(self.flow(record)?.0.id)
     }
 
     /// The name of the packet's program, and the decoding state before the packet, for a file that begins with it.
     pub(crate) fn beginning(&self, record: &Record<'_>) -> Option<(Option<&str>, Option<String>)> {
         let (flow, segment) = self.flow(record)?;
-        let checkpoint = self.names.get(&flow.server()).and_then(|names| flow.checkpoint(&segment, names));
+        let checkpoint = self.names.get(&flow.ends.server).and_then(|names| flow.checkpoint(&segment, names));
         Some((flow.program.as_deref(), checkpoint.map(|checkpoint| checkpoint.text())))
     }
 
@@ -139,7 +139,7 @@ impl<O: Observers> ObservedSession<O> {
     pub fn finish(mut self) -> Contents {
         let flows = std::mem::take(&mut self.flows);
         let mut open: Vec<Box<Followed>> = flows.into_values().filter_map(followed).collect();
-        open.sort_by_key(|followed| followed.id());
+        open.sort_by_key(|followed| followed.id);
         for followed in open {
             self.end(*followed, self.last_ns, Ending::Open);
         }
@@ -157,7 +157,7 @@ impl<O: Observers> ObservedSession<O> {
                 self.begin(key, at_ns, segment);
             }
             Some(Flow::Followed(followed)) => {
-                let names = names(&mut self.names, followed.server());
+                let names = names(&mut self.names, followed.ends.server);
                 let max_waiting = WAITING_BYTES / self.followed;
                 let mut notifier = Notifier { observers: &mut self.observers, names, counts: &mut self.counts };
                 if let Some(ending) = followed.take(at_ns, segment, max_waiting, &mut notifier) {
@@ -232,7 +232,7 @@ impl<O: Observers> ObservedSession<O> {
 
     fn end(&mut self, followed: Followed, at_ns: u64, ending: Ending) {
         self.followed -= 1;
-        let names = names(&mut self.names, followed.server());
+        let names = names(&mut self.names, followed.ends.server);
         followed.end(at_ns, ending, &mut Notifier { observers: &mut self.observers, names, counts: &mut self.counts });
     }
 

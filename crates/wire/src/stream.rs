@@ -181,7 +181,7 @@ impl Stream {
 
     /// Updates the age of an acknowledged hole. Returns true if it is time to skip a hole.
     fn has_waited_too_long(&mut self, at_ns: u64, max_waiting: usize) -> bool {
-        if self.directions.iter().any(|own| own.waiting_bytes() > max_waiting) {
+        if self.directions.iter().any(|own| own.waiting_bytes > max_waiting) {
             return true;
         }
         if !self.directions.iter().any(Reassembly::has_acknowledged_hole) {

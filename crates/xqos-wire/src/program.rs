@@ -25,7 +25,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 type OpenConnections<'a> = Option<&'a dyn Fn() -> (usize, usize)>;
 
 /// A running program, until it has exited and its connections are closed.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Program {
     pid: i32,
     status: Option<u8>,
@@ -56,15 +56,7 @@ impl Program {
         let child = command.spawn().with_context(|| {
             format!("cannot start {}: check its name after --", command.get_program().to_string_lossy())
         })?;
-        Ok(Program {
-            pid: child.id() as i32,
-            status: None,
-            ended: None,
-            stopping: false,
-            kill: None,
-            reported: false,
-            user_signal: Arc::default(),
-        })
+        Ok(Program { pid: child.id() as i32, ..Program::default() })
     }
 
     /// Waits until the program and its connections have ended, or a signal asks to stop waiting.

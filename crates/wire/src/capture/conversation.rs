@@ -27,7 +27,7 @@ enum Purpose {
     Reset,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Conversation {
     ports: [u16; 2],
     /// Next sequence numbers of client and server, and the sequence number up to which each has received data.
@@ -41,9 +41,7 @@ pub struct Conversation {
 
 impl Conversation {
     pub fn new(client_port: u16, server_port: u16) -> Conversation {
-        let ports = [client_port, server_port];
-        let nobody = [false; 2];
-        Conversation { ports, next: [0; 2], received: [0; 2], is_full: nobody, has_begun: nobody, packet: Vec::new() }
+        Conversation { ports: [client_port, server_port], ..Conversation::default() }
     }
 
     pub fn client_port(&self) -> u16 {

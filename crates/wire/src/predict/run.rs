@@ -230,7 +230,7 @@ impl<'s> Playback<'s> {
     fn serve(&mut self, connection: usize) {
         while let Some(message) = self.script.messages[connection].get(self.connections[connection].next_message) {
             let here = &mut self.connections[connection];
-            if here.has_timer || here.ends[SERVER].receiver.until() < message.cause {
+            if here.has_timer || here.ends[SERVER].receiver.until < message.cause {
                 return;
             }
             let due_ns = self.now_ns.max(here.last_message_ns).saturating_add(message.service_ns);
@@ -272,7 +272,7 @@ impl<'s> Playback<'s> {
     fn has_received(&self, after: &Awaited) -> bool {
         let Some(connection) = self.connections.get(after.connection) else { return true };
         let end = connection.message_ends.get(after.index).copied().unwrap_or(0);
-        connection.ends[CLIENT].receiver.until() >= end
+        connection.ends[CLIENT].receiver.until >= end
     }
 
     fn think(&mut self, step: &Step) {
@@ -327,7 +327,7 @@ impl<'s> Playback<'s> {
         }
         if here.receiver.is_urgent(self.now_ns) {
             self.send_data(connection, end, None);
-        } else if let Some(due_ns) = here.receiver.due_ns().filter(|due_ns| here.owes_until_ns != Some(*due_ns)) {
+        } else if let Some(due_ns) = here.receiver.due_ns.filter(|due_ns| here.owes_until_ns != Some(*due_ns)) {
             here.owes_until_ns = Some(due_ns);
             self.set(due_ns, Timer::Acknowledge(connection, end));
         }
@@ -336,7 +336,7 @@ impl<'s> Playback<'s> {
     fn send_data(&mut self, connection: usize, end: usize, segment: Option<Segment>) {
         let here = &mut self.connections[connection].ends[end];
         let acknowledgement = here.receiver.acknowledge(self.now_ns, segment.is_some());
-        let (trip_ns, timeout_ns) = (here.sender.round_trip_ns(), here.sender.timeout_ns());
+        let (trip_ns, timeout_ns) = (here.sender.congestion.round_trip_ns(), here.sender.congestion.timeout_ns());
         let bytes = HEADER_BYTES + segment.map_or(0, |segment| segment.bytes as u32);
         if self.send(end, connection, Content::Data(segment, acknowledgement), bytes) {
             return;

@@ -132,7 +132,7 @@ struct SentRequest {
     has_reply: bool,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct ConnectionRecording {
     index: usize,
     waits: Waits,
@@ -234,17 +234,7 @@ impl ScriptRecorder {
 
 impl ConnectionRecording {
     fn new(index: usize, remedy: Option<Remedy>) -> ConnectionRecording {
-        ConnectionRecording {
-            index,
-            waits: Waits::default(),
-            proxied: remedy.map(Proxied::new),
-            requests: Vec::new(),
-            sent: 0,
-            last_message_ns: 0,
-            last_reply: None,
-            answered: HashMap::new(),
-            handshake: Handshake::default(),
-        }
+        ConnectionRecording { index, proxied: remedy.map(Proxied::new), ..ConnectionRecording::default() }
     }
 
     /// Takes a request. Returns the number of its bytes that go to the server.

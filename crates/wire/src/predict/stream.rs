@@ -45,7 +45,7 @@ pub struct Acknowledgement {
 
 #[derive(Debug, Default)]
 pub struct Sender {
-    congestion: Congestion,
+    pub congestion: Congestion,
     written: u64,
     next: u64,
     acknowledged: u64,
@@ -116,14 +116,6 @@ impl Sender {
         self.congestion.lost(now_ns);
     }
 
-    pub fn timeout_ns(&self) -> u64 {
-        self.congestion.timeout_ns()
-    }
-
-    pub fn round_trip_ns(&self) -> u64 {
-        self.congestion.round_trip_ns()
-    }
-
     fn window_end(&self) -> u64 {
         self.window_end.unwrap_or(WINDOW_BYTES)
     }
@@ -150,13 +142,15 @@ impl Sender {
 
 #[derive(Debug, Default)]
 pub struct Receiver {
-    until: u64,
+    /// Offset up to which the program has all bytes.
+    pub until: u64,
     received: u64,
     /// Start and end of segments after a gap.
     later: BTreeMap<u64, u64>,
     unacknowledged: u64,
     echo_ns: Option<u64>,
-    due_ns: Option<u64>,
+    /// Latest time for the next acknowledgement.
+    pub due_ns: Option<u64>,
     last_ns: Option<u64>,
     /// Number of segments at the start that were acknowledged immediately.
     quick: u32,
@@ -170,11 +164,6 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// Offset up to which the program has all bytes.
-    pub fn until(&self) -> u64 {
-        self.until
-    }
-
     /// Takes a segment that was sent at `sent_ns`.
     pub fn receive(&mut self, now_ns: u64, segment: Segment, sent_ns: u64) {
         self.received += segment.bytes;
@@ -200,11 +189,6 @@ impl Receiver {
 
     pub fn urge(&mut self) {
         self.is_urgent = true;
-    }
-
-    /// Latest time for the next acknowledgement.
-    pub fn due_ns(&self) -> Option<u64> {
-        self.due_ns
     }
 
     /// Returns the acknowledgement to send; `answers` is true if a data segment carries it.
@@ -281,7 +265,7 @@ mod tests {
         let mut receiver = Receiver { quick: QUICK, ..Receiver::default() };
         let segment = |number: u64| Segment { from: number * SEGMENT_BYTES, bytes: SEGMENT_BYTES };
         receiver.receive(5 * MS, segment(0), MS);
-        assert_eq!((receiver.is_urgent(5 * MS), receiver.due_ns()), (false, Some(45 * MS)));
+        assert_eq!((receiver.is_urgent(5 * MS), receiver.due_ns), (false, Some(45 * MS)));
         assert!(receiver.is_urgent(45 * MS));
         receiver.receive(6 * MS, segment(1), 2 * MS);
         assert!(receiver.is_urgent(6 * MS));
@@ -304,10 +288,10 @@ mod tests {
     fn segments_after_a_gap_wait_for_it() {
         let mut receiver = Receiver { quick: QUICK, ..Receiver::default() };
         receiver.receive(MS, Segment { from: 100, bytes: 50 }, 0);
-        assert_eq!((receiver.until(), receiver.is_urgent(MS)), (0, true));
+        assert_eq!((receiver.until, receiver.is_urgent(MS)), (0, true));
         let ack = receiver.acknowledge(MS, false);
         assert_eq!((ack.until, ack.received), (0, 50));
         receiver.receive(2 * MS, Segment { from: 0, bytes: 100 }, 0);
-        assert_eq!(receiver.until(), 150);
+        assert_eq!(receiver.until, 150);
     }
 }
