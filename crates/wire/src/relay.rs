@@ -78,13 +78,8 @@ pub struct Relay {
 }
 
 impl Relay {
-    /// Starts relaying clients of this display (`None`: the one in DISPLAY) and recording them.
-    pub fn start(display: Option<&str>, target: Target, settings: &Settings) -> Result<Relay, RelayError> {
-        Relay::to(Upstream::find(display)?, target, settings)
-    }
-
-    /// Like [`Relay::start`], for a display that was found already.
-    pub fn to(upstream: Upstream, target: Target, settings: &Settings) -> Result<Relay, RelayError> {
+    /// Starts relaying clients of this display and recording them.
+    pub fn start(upstream: Upstream, target: Target, settings: &Settings) -> Result<Relay, RelayError> {
         let display = Arc::new(Display::make(upstream.screen()).map_err(RelayError::Display)?);
         let authority = Authority::of_upstream(&upstream, display.number()).map_err(RelayError::Authority)?;
         let open = Arc::<[AtomicUsize; 2]>::default();

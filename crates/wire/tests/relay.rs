@@ -25,6 +25,7 @@ use xqos_wire::capture::Reader;
 use xqos_wire::observe::{Direction, Ending, Kind};
 use xqos_wire::recording::scrub::Extent;
 use xqos_wire::recording::{RecordError, Settings, Target};
+use xqos_wire::relay::upstream::Upstream;
 use xqos_wire::relay::{Relay, RelayError, Relayed};
 
 const L: Order = Order::Little;
@@ -50,7 +51,8 @@ impl Scene {
         let (number, listener) = listen();
         let file = std::env::temp_dir().join(format!("xqos-relay-{}-{number}", std::process::id()));
         let target = Target::One(File::create(&file).unwrap());
-        let relay = Relay::start(Some(&format!(":{number}")), target, settings).unwrap();
+        let upstream = Upstream::find(Some(&format!(":{number}"))).unwrap();
+        let relay = Relay::start(upstream, target, settings).unwrap();
         // Accept the connection with which the relay tested the server.
         accept(&listener);
         Scene { listener, relay, file }
@@ -314,7 +316,8 @@ fn a_full_disk_stops_only_the_recording() {
     let full = Path::new("/dev/full");
     let (number, listener) = listen();
     let file = OpenOptions::new().write(true).open(full).unwrap();
-    let relay = Relay::start(Some(&format!(":{number}")), Target::One(file), &Settings::default()).unwrap();
+    let upstream = Upstream::find(Some(&format!(":{number}"))).unwrap();
+    let relay = Relay::start(upstream, Target::One(file), &Settings::default()).unwrap();
     accept(&listener);
     let (mut client, mut server) = (connect(&relay.display()), accept(&listener));
     for _ in 0..100 {
@@ -345,10 +348,7 @@ fn the_display_is_removed_with_the_relay() {
 
 #[test]
 fn invalid_displays_are_reported() {
-    let start = |name: &str| {
-        let file = File::create("/dev/null").unwrap();
-        Relay::start(Some(name), Target::One(file), &Settings::default()).unwrap_err()
-    };
+    let start = |name: &str| Upstream::find(Some(name)).unwrap_err();
     assert!(matches!(start("nonsense"), RelayError::NoDisplay(_)));
     assert!(matches!(start(":59000"), RelayError::Unreachable(..)));
     assert!(start(":59000").to_string().contains(":59000"));

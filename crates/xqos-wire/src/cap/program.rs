@@ -17,7 +17,7 @@ pub fn capture(arguments: &Arguments, display: Option<&str>) -> Result<ExitCode>
     sys::adopt_orphans().context("cannot become the parent of the program's orphaned processes")?;
     let (target, settings) = (arguments.target()?, arguments.settings());
     let start = || {
-        let relay = Relay::to(upstream, target, &settings)?;
+        let relay = Relay::start(upstream, target, &settings)?;
         Ok((Program::start(&arguments.program, &relay.display(), relay.authority())?, relay))
     };
     let (mut program, relay) = start().inspect_err(|_: &Error| arguments.discard())?;
