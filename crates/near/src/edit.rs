@@ -2,8 +2,10 @@
 //! Edits replies to hide extensions and the proxy's own event selections, and compares two replies.
 
 use crate::opcodes::HIDDEN;
-use crate::windows;
 use xqos_x11::ByteOrder;
+
+/// Offset of the client's own event mask in a GetWindowAttributes reply.
+const OWN_MASK: usize = 36;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Edit {
@@ -20,7 +22,10 @@ impl Edit {
         match self {
             Edit::Absent => reply.get_mut(8..32).into_iter().for_each(|fields| fields.fill(0)),
             Edit::List => hide(order, reply),
-            Edit::Attributes { added } => windows::without_added(order, added, reply),
+            Edit::Attributes { added } => {
+                let selected = order.u32(reply, OWN_MASK).unwrap_or(0);
+                put_u32(order, reply, OWN_MASK, selected & !added);
+            }
         }
     }
 }

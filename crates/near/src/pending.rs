@@ -11,7 +11,7 @@
 use crate::edit::Edit;
 use crate::opcodes::Watch;
 use crate::store::{Answer, Changes, Question};
-use crate::windows::{GeometryQuery, PropertyQuery};
+use crate::windows::WindowQuery;
 use std::collections::VecDeque;
 use xqos_wire::answerable::Class;
 
@@ -19,8 +19,8 @@ use xqos_wire::answerable::Class;
 #[derive(Debug)]
 pub enum Learn {
     Answer { question: Question, watch: Option<Watch>, asked: Changes },
-    Property { request: Box<[u8]>, reading: PropertyQuery },
-    Geometry(GeometryQuery),
+    Property { request: Box<[u8]>, reading: WindowQuery },
+    Geometry(WindowQuery),
 }
 
 #[derive(Debug)]

@@ -45,18 +45,13 @@ pub struct Windows {
     cannot_watch: bool,
 }
 
+/// A question about a window. Its answer is stored if the window and its number of changes are still the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PropertyQuery {
-    pub window: u32,
-    created: u64,
-    changes: u32,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct GeometryQuery {
+pub struct WindowQuery {
     window: u32,
     created: u64,
-    moves: u32,
+    /// Changes of its properties, or of its geometry.
+    changes: u32,
 }
 
 impl Windows {
@@ -236,15 +231,14 @@ impl Windows {
     }
 
     /// Starts a geometry request, if the server reports changes of the geometry.
-    pub fn ask_geometry(&self, id: u32) -> Option<GeometryQuery> {
-        let window = self.drawables.get(&id).filter(|window| window.is_usable() && window.parent.is_some())?;
-        let is_reported = window.watched & STRUCTURE_NOTIFY != 0 && !self.cannot_watch;
-        is_reported.then_some(GeometryQuery { window: id, created: window.created, moves: window.moves })
+    pub fn ask_geometry(&self, id: u32) -> Option<WindowQuery> {
+        let window = self.watched(id, |_| STRUCTURE_NOTIFY).filter(|window| window.parent.is_some())?;
+        Some(WindowQuery { window: id, created: window.created, changes: window.moves })
     }
 
     /// Stores a geometry, if it has not changed since the request.
-    pub fn keep_geometry(&mut self, query: GeometryQuery, reply: &[u8]) {
-        let (order, asked) = (self.order, (query.created, query.moves));
+    pub fn keep_geometry(&mut self, query: WindowQuery, reply: &[u8]) {
+        let (order, asked) = (self.order, (query.created, query.changes));
         let window = self.drawables.get_mut(&query.window);
         let Some(window) = window.filter(|window| (window.created, window.moves) == asked) else { return };
         window.origin = order.u32(reply, 8).map(|root| (root, reply[1]));
@@ -341,18 +335,19 @@ impl Windows {
     }
 
     /// Starts a property request, if the server reports property changes.
-    pub fn read(&self, id: u32) -> Option<PropertyQuery> {
+    pub fn read(&self, id: u32) -> Option<WindowQuery> {
+        let window = self.watched(id, Drawable::property_events)?;
+        Some(WindowQuery { window: id, created: window.created, changes: window.changes })
+    }
+
+    /// A window, if the server reports these events of it.
+    fn watched(&self, id: u32, events: fn(&Drawable) -> u32) -> Option<&Drawable> {
         let window = self.drawables.get(&id).filter(|window| window.is_usable() && !self.cannot_watch)?;
-        let events = window.property_events();
-        (window.watched & events == events).then_some(PropertyQuery {
-            window: id,
-            created: window.created,
-            changes: window.changes,
-        })
+        (window.watched & events(window) == events(window)).then_some(window)
     }
 
     /// Stores a property, if the window's properties have not changed since the request.
-    pub fn keep(&mut self, reading: PropertyQuery, request: &[u8], reply: &[u8]) {
+    pub fn keep(&mut self, reading: WindowQuery, request: &[u8], reply: &[u8]) {
         let window = self.drawables.get(&reading.window).filter(|_| !self.cannot_watch);
         let asked = (reading.created, reading.changes);
         if window.is_none_or(|window| (window.created, window.changes) != asked) || reply.len() > MAX_PROPERTY_BYTES {
@@ -375,14 +370,6 @@ impl Windows {
             self.order.put_u16(&mut answer, 12 + 2 * index, value);
         }
         Some(answer[..].into())
-    }
-}
-
-/// Removes events that the proxy selects from a GetWindowAttributes reply.
-pub fn without_added(order: ByteOrder, added: u32, reply: &mut [u8]) {
-    const OWN_MASK: usize = 36;
-    if let Some(mask) = order.u32(reply, OWN_MASK) {
-        order.put_u32(reply, OWN_MASK, mask & !added);
     }
 }
 
