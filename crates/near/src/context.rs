@@ -89,10 +89,10 @@ impl ConnectionContext {
         let major = request[0];
         match known.row.when {
             Condition::Always => {}
-            Condition::AtomFound => return self.named(op::INTERN_ATOM_REQUEST, text_at(order, request, 4, 8)?),
+            Condition::AtomFound => return Some(Question::named(major, text_at(order, request, 4, 8)?)),
             Condition::FixedColormap => return self.color(self.canonical(known, request)),
             Condition::SameFontPath if major == op::QUERY_FONT_REQUEST => {
-                return self.named(op::QUERY_FONT_REQUEST, self.fonts.get(&order.u32(request, 4)?)?);
+                return Some(Question::named(major, self.fonts.get(&order.u32(request, 4)?)?));
             }
             Condition::SameFontPath => {}
             // The `delete` flag is at different offsets in core, RandR and XInput requests.
@@ -101,7 +101,7 @@ impl ConnectionContext {
             Condition::OwnDrawable => return None,
         }
         if major == op::QUERY_EXTENSION_REQUEST {
-            return self.named(op::QUERY_EXTENSION_REQUEST, text_at(order, request, 4, 8)?);
+            return Some(Question::named(major, text_at(order, request, 4, 8)?));
         }
         let request = self.canonical(known, request);
         match major {
@@ -119,11 +119,7 @@ impl ConnectionContext {
 
     /// The QueryFont question for the font that an OpenFont request opens.
     pub fn font_question(&self, open: &[u8]) -> Option<Question> {
-        self.named(op::QUERY_FONT_REQUEST, text_at(self.order, open, 8, 12)?)
-    }
-
-    fn named(&self, major: u8, name: &[u8]) -> Option<Question> {
-        Some(Question([&[major], name].concat().into()))
+        Some(Question::named(op::QUERY_FONT_REQUEST, text_at(self.order, open, 8, 12)?))
     }
 
     fn color(&self, mut bytes: Vec<u8>) -> Option<Question> {

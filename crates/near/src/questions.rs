@@ -376,7 +376,7 @@ mod tests {
         memory.add("RANDR", 0, &monitors(140, 0x50));
         let mut store = Store::default();
         let reply = |atom: u32| [&[1, 0, 0, 0, 0, 0, 0, 0][..], &atom.to_ne_bytes(), &[0; 20]].concat();
-        let atom = |name: &[u8]| crate::store::Question([&[op::INTERN_ATOM_REQUEST], name].concat().into());
+        let atom = |name: &[u8]| crate::store::Question::named(op::INTERN_ATOM_REQUEST, name);
         store.keep(NATIVE, atom(b"A b%"), &reply(200), None, store.changes());
         let questions = Questions::of("a program", &memory, &context(0x50), &store);
         assert_eq!(Questions::read(&questions.write()), Ok(questions.clone()));

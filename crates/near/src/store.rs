@@ -21,6 +21,13 @@ const ENTRY_BYTES: usize = 128;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Question(pub Box<[u8]>);
 
+impl Question {
+    /// The question of a request that asks only for a name.
+    pub fn named(major: u8, name: &[u8]) -> Question {
+        Question([&[major], name].concat().into())
+    }
+}
+
 /// A reply with sequence number zero.
 pub type Answer = Arc<[u8]>;
 
@@ -128,8 +135,7 @@ impl Store {
     }
 
     pub fn atom(&self, name: &[u8]) -> Option<u32> {
-        let question = Question([&[op::INTERN_ATOM_REQUEST], name].concat().into());
-        NATIVE.u32(self.answer(NATIVE, &question)?, 8)
+        NATIVE.u32(self.answer(NATIVE, &Question::named(op::INTERN_ATOM_REQUEST, name))?, 8)
     }
 
     /// Records that the proxy has asked this question on a connection of its own.
@@ -144,7 +150,7 @@ impl Store {
 
     /// Whether the metrics of a font are known or on their way.
     pub fn knows_font(&self, name: &[u8]) -> bool {
-        let question = Question([&[op::QUERY_FONT_REQUEST], name].concat().into());
+        let question = Question::named(op::QUERY_FONT_REQUEST, name);
         self.is_expected(NATIVE, &question) || self.answer(NATIVE, &question).is_some()
     }
 

@@ -44,7 +44,7 @@ impl Scout {
         if HIDDEN.contains(&name) || !self.queried.insert(name.to_owned()) || store.opcodes.major(name).is_some() {
             return;
         }
-        let question = Question([&[op::QUERY_EXTENSION_REQUEST], name.as_bytes()].concat().into());
+        let question = Question::named(op::QUERY_EXTENSION_REQUEST, name.as_bytes());
         store.expect(&question);
         let bytes = named_request(NATIVE, op::QUERY_EXTENSION_REQUEST, 0, name.as_bytes());
         let query = Query::Question { question, watch: None, changes: store.changes(), creates: false };
