@@ -319,3 +319,43 @@ fn missing(counts: &Contents) -> Vec<String> {
     ];
     list.into_iter().flatten().collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+    use std::collections::BTreeSet;
+    use xqos_wire::analysis::counts::MessageSum;
+    use xqos_wire::analysis::figure::Declared;
+    use xqos_wire::analysis::proxied::figures::LeftFigures;
+    use xqos_wire::analysis::redundancy::{RepeatedCoordinates, UnusedBytes};
+    use xqos_wire::report::{Figures, PatternFigures, PhaseFigures, StreamFigures, WaitFigures, table};
+
+    #[derive(clap::Parser)]
+    struct Alone {
+        #[command(flatten)]
+        _arguments: Arguments,
+    }
+
+    fn keys<T: Declared>() -> impl Iterator<Item = &'static str> {
+        T::FIGURES.iter().map(|figure| figure.key)
+    }
+
+    #[test]
+    fn the_help_names_every_declared_figure() {
+        let words: BTreeSet<&str> = EXAMPLES.split(|letter: char| !letter.is_alphanumeric() && letter != '_').collect();
+        let parts = keys::<WaitFigures>().chain(keys::<PatternFigures>()).chain(keys::<StreamFigures>());
+        let rows = keys::<MessageSum>().chain(keys::<UnusedBytes>()).chain(keys::<RepeatedCoordinates>());
+        let all = keys::<Figures>().chain(parts).chain(keys::<PhaseFigures>()).chain(rows).chain(keys::<LeftFigures>());
+        let missing: Vec<_> = all.filter(|key| !words.contains(key)).collect();
+        assert_eq!(missing, [""; 0]);
+    }
+
+    #[test]
+    fn the_help_names_every_limit_and_the_columns_of_csv() {
+        let help = Alone::command().render_long_help().to_string();
+        let limits = Figures::FIGURES.iter().map(|figure| figure.limit);
+        let missing: Vec<_> = limits.chain([table::HEADER]).filter(|name| !help.contains(name)).collect();
+        assert_eq!(missing, [""; 0]);
+    }
+}
