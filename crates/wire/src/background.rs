@@ -4,7 +4,6 @@
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::thread::{self, JoinHandle};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// A background thread and its result. Dropping it stops the thread.
 #[derive(Debug)]
@@ -43,17 +42,15 @@ impl<T> Drop for Background<T> {
 /// Clock in nanoseconds since 1970 that never goes backwards.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
-    epoch: Instant,
-    epoch_ns: u64,
+    since_1970_ns: i64,
 }
 
 impl Clock {
     pub(crate) fn new() -> Clock {
-        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Clock { epoch: Instant::now(), epoch_ns: since_1970.as_nanos() as u64 }
+        Clock { since_1970_ns: xqos_sys::realtime_offset_ns() }
     }
 
     pub(crate) fn now_ns(&self) -> u64 {
-        self.epoch_ns + self.epoch.elapsed().as_nanos() as u64
+        xqos_sys::monotonic_ns().wrapping_add_signed(self.since_1970_ns)
     }
 }

@@ -36,6 +36,14 @@ struct DirectionState {
     is_recorded: bool,
 }
 
+/// Where the data of all connections is counted and recorded.
+#[derive(Debug)]
+pub struct Accounting<'a> {
+    pub clock: Clock,
+    pub relayed: &'a mut Relayed,
+    pub recorder: &'a mut Recorder,
+}
+
 #[derive(Debug)]
 pub struct Connection {
     /// The sockets to the client and to the server.
@@ -77,38 +85,24 @@ impl Connection {
     }
 
     /// Forwards data between the ready sockets, then counts and records it.
-    pub fn serve(
-        &mut self,
-        ready: [PollFlags; 2],
-        buffer: &mut [u8],
-        clock: &Clock,
-        relayed: &mut Relayed,
-        recorder: &mut Recorder,
-    ) {
+    pub fn serve(&mut self, ready: [PollFlags; 2], buffer: &mut [u8], accounting: &mut Accounting<'_>) {
         for direction in Direction::BOTH {
             let (from, to) = (direction as usize, 1 - direction as usize);
             if ready[to].intersects(PollFlags::OUT | PollFlags::ERR | PollFlags::HUP)
                 && !self.states[from].waiting.is_empty()
                 && self.deliver(direction)
             {
-                recorder.take(&self.packets.acknowledge(direction, clock.now_ns(), true));
+                accounting.recorder.take(&self.packets.acknowledge(direction, accounting.clock.now_ns(), true));
             }
             let is_hung_up = ready[from].contains(PollFlags::HUP);
             if !ready[from].is_empty() && !self.states[from].has_ended && self.states[from].waiting.is_empty() {
-                self.forward(direction, is_hung_up, buffer, clock, relayed, recorder);
+                self.forward(direction, is_hung_up, buffer, accounting);
             }
         }
     }
 
-    fn forward(
-        &mut self,
-        direction: Direction,
-        is_hung_up: bool,
-        buffer: &mut [u8],
-        clock: &Clock,
-        relayed: &mut Relayed,
-        recorder: &mut Recorder,
-    ) {
+    fn forward(&mut self, direction: Direction, is_hung_up: bool, buffer: &mut [u8], accounting: &mut Accounting<'_>) {
+        let Accounting { clock, relayed, recorder } = accounting;
         let (bytes, mut files) = match descriptors::receive(&self.sockets[direction as usize].fd, buffer) {
             Err(Errno::AGAIN | Errno::INTR) => return,
             Err(_) => {

@@ -4,7 +4,7 @@
 //! Bytes are forwarded first and recorded afterwards, with their arrival time. Recording therefore delays only later
 //! data.
 
-use super::connection::{Connection, PIECE_BYTES};
+use super::connection::{Accounting, Connection, PIECE_BYTES};
 use super::display::Display;
 use super::upstream::{Socket, Upstream};
 use super::{Relayed, Settings};
@@ -61,9 +61,9 @@ impl Loop {
             if !stop.is_empty() {
                 break;
             }
+            let mut accounting = Accounting { clock: self.clock, relayed: &mut self.relayed, recorder: &mut recorder };
             for (connection, ready) in self.connections.iter_mut().zip(ends.chunks_exact(2)) {
-                let ready = [ready[0], ready[1]];
-                connection.serve(ready, &mut buffer, &self.clock, &mut self.relayed, &mut recorder);
+                connection.serve([ready[0], ready[1]], &mut buffer, &mut accounting);
             }
             self.close(&mut recorder);
             for (listener, ready) in [hidden, in_tmp].into_iter().enumerate() {
