@@ -16,9 +16,9 @@ const EVERY: u64 = 64;
 const BLOCK: u64 = 64 << 10;
 const BUFFER: usize = 16 << 10;
 /// The default of zstd.
-const ZSTD_LEVEL: i32 = 3;
+pub(super) const ZSTD_LEVEL: i32 = 3;
 /// Level that OpenSSH uses.
-const DEFLATE_LEVEL: u32 = 6;
+pub(super) const DEFLATE_LEVEL: u32 = 6;
 
 #[derive(Debug, Default)]
 struct Counter(u64);

@@ -6,6 +6,7 @@
 //! processor time. Pixels are assumed to be little-endian, as on all current servers.
 
 use super::bandwidth::HeldBytes;
+use super::compression::{DEFLATE_LEVEL, ZSTD_LEVEL};
 use crate::observe::{ConnectionId, Direction, Ending, Kind, Message, Observer};
 use flate2::write::ZlibEncoder;
 use rustix::time::{ClockId, clock_gettime};
@@ -18,9 +19,6 @@ use zune_core::options::EncoderOptions;
 
 /// Longest request that is measured; X.Org accepts 16 MB by default.
 const MAX_BYTES: usize = 64 << 20;
-/// Default levels of `ssh -C` and zstd.
-const ZLIB_LEVEL: u32 = 6;
-const ZSTD_LEVEL: i32 = 3;
 
 /// Pixels of a PutImage request, or glyphs of an AddGlyphs request.
 #[derive(Clone, Copy, Debug)]
@@ -37,7 +35,7 @@ const CODECS: [(&str, Compress); 5] =
     [("zlib -6", zlib), ("zstd -3", zstd), ("lz4", lz4), ("PNG", png), ("JPEG XL, lossless", jpeg_xl)];
 
 fn zlib(image: &Image<'_>) -> Option<usize> {
-    let mut encoder = ZlibEncoder::new(Vec::new(), flate2::Compression::new(ZLIB_LEVEL));
+    let mut encoder = ZlibEncoder::new(Vec::new(), flate2::Compression::new(DEFLATE_LEVEL));
     encoder.write_all(image.bytes).ok()?;
     encoder.finish().ok().map(|bytes| bytes.len())
 }
