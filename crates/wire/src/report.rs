@@ -19,7 +19,7 @@ use crate::analysis::avoidable::Reason;
 use crate::analysis::bandwidth::{ByteUse, Samples};
 use crate::analysis::compression::Compression;
 use crate::analysis::counts::MessageSum;
-use crate::analysis::figure::{Amounts, Declared, Largest, Row, Value, figures};
+use crate::analysis::figure::{Amounts, Declared, Largest, NamedRow, Value, figures};
 use crate::analysis::names::{NameId, Names};
 use crate::analysis::patterns::Pattern;
 use crate::analysis::proxied::figures::ProxyFigures;
@@ -84,7 +84,7 @@ figures! {
     /// Time from the start until the last client became quiet. Only sessions have it.
     #[serde(skip_serializing_if = "Option::is_none")]
     quiet_s: Option<f64> {
-        place: 8, compared: "until quiet", limit: "seconds", parts: |it| it.waits("seconds")
+        position: 8, compared: "until quiet", limit: "seconds", parts: |it| it.waits("seconds")
     } => None;
     requests: BTreeMap<String, MessageSum> => it.messages(0);
     replies: BTreeMap<String, MessageSum> => it.messages(1);
@@ -95,29 +95,29 @@ figures! {
     idle_s: f64 { title: "IDLE", state: "idle" } =>
         seconds(it.duration_ns.saturating_sub(it.network_ns + it.receiver_ns));
     blocked_network_s: f64 {
-        title: "NETWORK", state: "blocked by network", place: 5, compared: "blocked by the network"
+        title: "NETWORK", state: "blocked by network", position: 5, compared: "blocked by the network"
     } => seconds(it.network_ns);
     blocked_receiver_s: f64 {
-        title: "RECEIVER", state: "blocked by receiver", place: 6, compared: "blocked by the receiver"
+        title: "RECEIVER", state: "blocked by receiver", position: 6, compared: "blocked by the receiver"
     } => seconds(it.receiver_ns);
     reply_wait_s: f64 {
-        title: "REPLIES", state: "waiting for replies", place: 4, compared: "waiting for replies",
+        title: "REPLIES", state: "waiting for replies", position: 4, compared: "waiting for replies",
         limit: "waits", parts: |it| it.waits("seconds")
     } => seconds(it.of.waits.spans.total_ns());
     /// Total network delay: time in which the client waited for replies, or its requests were blocked.
-    network_delay_s: f64 { title: "DELAY", state: "network delay", place: 7, compared: "network delay" } =>
+    network_delay_s: f64 { title: "DELAY", state: "network delay", position: 7, compared: "network delay" } =>
         seconds(it.delay_ns);
     round_trips: u64 {
-        title: "ROUND TRIPS", place: 1, compared: "round trips", limit: "round-trips", parts: |it| it.waits("count")
+        title: "ROUND TRIPS", position: 1, compared: "round trips", limit: "round-trips", parts: |it| it.waits("count")
     } => it.sum(|total| total.count);
     avoidable: u64 {
-        title: "AVOIDABLE", place: 2, compared: "avoidable", limit: "avoidable", parts: |it| it.waits("avoidable")
+        title: "AVOIDABLE", position: 2, compared: "avoidable", limit: "avoidable", parts: |it| it.waits("avoidable")
     } => it.sum(WaitTotal::avoidable_count);
     pipelined: u64 => it.of.waits.pipelined;
     /// Time that the avoidable round trips cost at `latency_s`.
     saving_s: f64 => saving_s(it.sum(WaitTotal::avoidable_count), it.latency_s);
     /// Bytes in both directions.
-    bytes: u64 { title: "BYTES", rank: 1, place: 3, compared: "bytes", limit: "bytes", parts: message_bytes } =>
+    bytes: u64 { title: "BYTES", rank: 1, position: 3, compared: "bytes", limit: "bytes", parts: message_bytes } =>
         it.of.traffic.iter().map(|traffic| traffic.bytes).sum();
     missing_bytes: u64 => it.of.traffic.iter().map(|traffic| traffic.missing).sum();
     bandwidth: BTreeMap<String, u64> =>
@@ -337,17 +337,17 @@ fn blocked(connection: &Connection) -> (Vec<Span>, Vec<Span>, Vec<Span>) {
 fn wait_figures(waits: &BTreeMap<NameId, WaitTotal>, names: &Names) -> Vec<WaitFigures> {
     let figures = waits.iter().map(|(&name, total)| WaitFigures::read(&(names.name(name), total)));
     let mut list: Vec<_> = figures.collect();
-    list.sort_by(Row::order);
+    list.sort_by(NamedRow::order);
     list
 }
 
-impl Row for WaitFigures {
+impl NamedRow for WaitFigures {
     fn name(&self) -> &str {
         &self.name
     }
 }
 
-impl Row for PatternFigures {
+impl NamedRow for PatternFigures {
     fn name(&self) -> &str {
         &self.pattern
     }

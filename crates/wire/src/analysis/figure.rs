@@ -30,8 +30,8 @@ pub struct Figure<T: 'static> {
     pub rank: u8,
     /// Name among the states of the CSV; empty if it is not one of them.
     pub state: &'static str,
-    /// Place and name in comparisons; no name if it is not compared.
-    pub place: u8,
+    /// Position and name in comparisons; no name if it is not compared.
+    pub position: u8,
     pub compared: &'static str,
     /// Name of its limit; empty if it cannot be limited.
     pub limit: &'static str,
@@ -41,7 +41,7 @@ pub struct Figure<T: 'static> {
 impl<T> Figure<T> {
     pub const fn new(key: &'static str, of: fn(&T) -> Option<f64>) -> Figure<T> {
         let parts: fn(&T) -> Amounts = |_| Amounts::new();
-        Figure { key, of, title: "", rank: 0, state: "", place: u8::MAX, compared: "", limit: "", parts }
+        Figure { key, of, title: "", rank: 0, state: "", position: u8::MAX, compared: "", limit: "", parts }
     }
 
     pub fn unit(&self) -> Unit {
@@ -78,11 +78,11 @@ pub trait Value: Default {
 pub trait Declared: Sized + 'static {
     const FIGURES: &'static [Figure<Self>];
 
-    /// The figures with a place in comparisons or a limit, in the order of comparisons.
+    /// The figures with a position in comparisons or a limit, in the order of comparisons.
     fn compared() -> Vec<&'static Figure<Self>> {
         let mut figures: Vec<_> =
             Self::FIGURES.iter().filter(|it| !it.compared.is_empty() || !it.limit.is_empty()).collect();
-        figures.sort_by_key(|figure| figure.place);
+        figures.sort_by_key(|figure| figure.position);
         figures
     }
 
@@ -92,7 +92,7 @@ pub trait Declared: Sized + 'static {
 }
 
 /// An element of a list, in which names occur once.
-pub trait Row: Value + Declared + Clone {
+pub trait NamedRow: Value + Declared + Clone {
     fn name(&self) -> &str;
 
     /// Order in the list: the longest time first.
@@ -103,14 +103,14 @@ pub trait Row: Value + Declared + Clone {
 }
 
 /// Merges rows of equal names.
-pub fn merge_rows<T: Row>(sums: &mut Vec<T>, others: &[T]) {
+pub fn merge_rows<T: NamedRow>(sums: &mut Vec<T>, others: &[T]) {
     for other in others {
         match sums.iter_mut().find(|sum| sum.name() == other.name()) {
             Some(sum) => sum.merge(other),
             None => sums.push(other.clone()),
         }
     }
-    sums.sort_by(Row::order);
+    sums.sort_by(NamedRow::order);
 }
 
 /// Declares a structure of figures: a JSON key and a type for each, then fields of its [`Figure`]. With `of`, each also
@@ -210,7 +210,7 @@ impl<T: Value + Clone> Value for Option<T> {
     }
 }
 
-impl<T: Row> Value for Vec<T> {
+impl<T: NamedRow> Value for Vec<T> {
     fn merge(&mut self, other: &Vec<T>) {
         merge_rows(self, other);
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Waits that would remain with a proxy, as figures of a report.
 
-use super::super::figure::{Row, Value, figures, merge_rows};
+use super::super::figure::{NamedRow, Value, figures, merge_rows};
 use super::super::names::Names;
 use super::super::round_trip::saving_s;
 use super::Proxied;
@@ -28,7 +28,7 @@ figures! {
     saving_s: f64 { title: "SAVED s" };
 }
 
-impl Row for LeftFigures {
+impl NamedRow for LeftFigures {
     fn name(&self) -> &str {
         &self.name
     }
