@@ -43,7 +43,7 @@ pub struct Report {
     /// One-way latency used to compute `saving_s`.
     pub latency_s: f64,
     pub connections: Vec<ConnectionReport>,
-    pub session: Session,
+    pub session: SessionReport,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub predictions: Vec<Prediction>,
 }
@@ -68,7 +68,7 @@ pub struct ConnectionReport {
 }
 
 #[derive(Clone, Debug, Serialize)]
-pub struct Session {
+pub struct SessionReport {
     pub connections: usize,
     /// Number of connections beyond the maximum, which are not analysed.
     pub left_out: u64,
@@ -206,7 +206,7 @@ impl Analysis {
         let ends: Vec<Connection> = connections.into_values().map(open).collect();
         let connections: Vec<_> =
             ends.iter().map(|connection| connection_report(connection, &names, latency_s)).collect();
-        let session = Session { left_out, ..session(&ends, &connections, compression(samples)) };
+        let session = SessionReport { left_out, ..session(&ends, &connections, compression(samples)) };
         Report { version: VERSION, latency_s, connections, session, predictions: Vec::new() }
     }
 }
@@ -221,14 +221,14 @@ fn session(
     ends: &[Connection],
     reports: &[ConnectionReport],
     compression: BTreeMap<&'static str, Compression>,
-) -> Session {
+) -> SessionReport {
     let began_ns = ends.iter().map(|connection| connection.opened.at_ns).min().unwrap_or(0);
     let ended_ns = ends.iter().map(|connection| connection.ended_ns).max().unwrap_or(0);
     let quiet_ns = ends.iter().map(|connection| connection.startup.quiet().until_ns).max().unwrap_or(0);
     let mut figures = Figures::default();
     reports.iter().for_each(|report| figures.merge(&report.figures));
     figures.quiet_s = Some(seconds(quiet_ns.saturating_sub(began_ns)));
-    Session {
+    SessionReport {
         connections: ends.len(),
         left_out: 0,
         began_s: seconds(began_ns),

@@ -12,7 +12,7 @@ use xqos_wire::analysis::redundancy::{RepeatedCoordinates, UnusedBytes};
 use xqos_wire::predict::{Prediction, StartPrediction};
 use xqos_wire::report::compare::{Change, Comparison, Verdict};
 use xqos_wire::report::{
-    ConnectionReport, Figures, PatternFigures, Report, Session, StartupFigures, StreamFigures, WaitFigures,
+    ConnectionReport, Figures, PatternFigures, Report, SessionReport, StartupFigures, StreamFigures, WaitFigures,
 };
 
 /// Maximum number of rows per table; --json and --csv contain all rows.
@@ -156,7 +156,7 @@ fn bandwidth(figures: &Figures) -> String {
     section("Bandwidth", &table)
 }
 
-fn compression(session: &Session) -> String {
+fn compression(session: &SessionReport) -> String {
     let mut table =
         Table::new(vec![Column::words("BYTES OF", 0)]).numbers(1, &["SAMPLED"]).numbers(0, &["ZSTD -3", "SSH -C"]);
     for (name, sample) in &session.compression {
