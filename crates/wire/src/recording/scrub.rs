@@ -32,16 +32,17 @@ const PACKET_COSTS: usize = 128;
 /// Confidential ranges remembered per direction, for retransmitted packets.
 const MAX_MARKS: usize = 1 << 14;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Extent {
     /// Only authorization data.
+    #[default]
     Cookie,
     /// Authorization data, text, keys and pixels.
     All,
 }
 
 /// Overwrites confidential bytes of packets and passes them on. Its session must take each packet first.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Scrubber {
     extent: Extent,
     connections: HashMap<ConnectionId, [DirectionMarks; 2]>,
@@ -182,16 +183,7 @@ impl DirectionMarks {
 
 impl Scrubber {
     pub fn new(extent: Extent) -> Scrubber {
-        Scrubber {
-            extent,
-            connections: HashMap::new(),
-            ended: Vec::new(),
-            position: None,
-            waiting: VecDeque::new(),
-            waiting_bytes: 0,
-            left_out: 0,
-            given_up: 0,
-        }
+        Scrubber { extent, ..Scrubber::default() }
     }
 
     /// Takes the packet that the session took last, and passes on packets that no longer need to wait.
