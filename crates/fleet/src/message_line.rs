@@ -24,7 +24,7 @@ pub struct MessageLine<'a, Kind = String> {
     /// Bytes of a message or of a gap.
     pub length: Option<u64>,
     pub fields: Option<BTreeMap<Cow<'a, str>, Cow<'a, str>>>,
-    /// Of a gap: `>` is to the server.
+    /// The direction of a gap: `>` is to the server.
     pub direction: Option<char>,
     pub offset: Option<u64>,
     pub ending: Option<String>,

@@ -24,7 +24,7 @@ impl Edit {
             Edit::List => hide(order, reply),
             Edit::Attributes { added } => {
                 let selected = order.u32(reply, OWN_MASK).unwrap_or(0);
-                put_u32(order, reply, OWN_MASK, selected & !added);
+                order.put_u32(reply, OWN_MASK, selected & !added);
             }
         }
     }

@@ -16,8 +16,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use xqos_abi::Grouping;
 use xqos_abi::trace::Level;
-use xqos_text::quantity;
 use xqos_core::{PolicyKind, Reservation};
+use xqos_text::quantity;
 
 #[derive(Clone, Debug)]
 pub(super) struct Case {

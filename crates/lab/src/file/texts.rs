@@ -5,8 +5,8 @@ use crate::desk::Managers;
 use std::time::Duration;
 use xqos_abi::Grouping;
 use xqos_abi::trace::Level;
-use xqos_text::quantity;
 use xqos_core::{PolicyKind, Reservation, ReservationKind};
+use xqos_text::quantity;
 
 pub(super) fn managers(text: &str) -> Result<Option<Managers>, String> {
     if text == "none" { Ok(None) } else { one_of(Managers::ALL, text).map(Some) }
