@@ -104,7 +104,8 @@ pub fn find(program: &str) -> Option<PathBuf> {
 pub fn needed(program: &str, user: &str) -> Result<PathBuf> {
     find(program).with_context(|| {
         format!(
-            "{user} needs the program {program}, which is neither next to xqos nor in PATH: install the package {program}"
+            "{user} needs the program {program}, which is neither next to xqos nor in PATH: install the package \
+             {program}"
         )
     })
 }
