@@ -16,31 +16,31 @@ pub enum Malformed {
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reader<'a> {
+    /// The bytes that have not been read.
     bytes: &'a [u8],
     order: ByteOrder,
-    at: usize,
 }
 
 impl<'a> Reader<'a> {
     pub(crate) fn new(bytes: &'a [u8], order: ByteOrder, at: usize) -> Self {
-        Reader { bytes, order, at }
+        Reader { bytes: bytes.get(at..).unwrap_or_default(), order }
     }
 
     pub(crate) fn bytes(&mut self, count: usize) -> Result<&'a [u8], Malformed> {
-        let end = self.at.checked_add(count).ok_or(Malformed::Length)?;
-        let bytes = self.bytes.get(self.at..end).ok_or(Malformed::Length)?;
-        self.at = end;
-        Ok(bytes)
+        let (read, rest) = self.bytes.split_at_checked(count).ok_or(Malformed::Length)?;
+        self.bytes = rest;
+        Ok(read)
     }
 
     /// A reader for the next `count` bytes.
     pub(crate) fn part(&mut self, count: usize) -> Result<Reader<'a>, Malformed> {
-        Ok(Reader { bytes: self.bytes(count)?, order: self.order, at: 0 })
+        Ok(Reader { bytes: self.bytes(count)?, order: self.order })
     }
 
     /// A number, as bytes in this machine's order.
     pub(crate) fn number<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
-        let number = self.bytes(N)?.try_into().map_err(|_| Malformed::Length)?;
+        let (&number, rest) = self.bytes.split_first_chunk().ok_or(Malformed::Length)?;
+        self.bytes = rest;
         Ok(self.order.native(number))
     }
 }
