@@ -10,7 +10,6 @@
 
 mod bytes;
 pub mod control;
-pub mod display;
 mod label;
 #[macro_use]
 mod wire;

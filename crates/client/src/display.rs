@@ -6,7 +6,7 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::{Duration, Instant};
 use x11rb::rust_connection::RustConnection;
-use xqos_abi::display::{local_number, plain};
+use xqos_x11::display::{local_number, plain};
 
 /// Connects to a display without using the extension.
 pub fn connect(display: Option<&str>) -> Result<(RustConnection, usize)> {

@@ -6,8 +6,11 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+extern crate alloc;
+
 mod byte_order;
 pub mod codes;
+pub mod display;
 pub mod length;
 pub mod names;
 

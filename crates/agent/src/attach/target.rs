@@ -4,7 +4,7 @@
 use crate::displays::{Displays, is_server_name};
 use crate::error::{Result, bail, refused};
 use crate::rules::process::exe;
-use xqos_abi::display::local_number;
+use xqos_x11::display::local_number;
 use xqos_sys as sys;
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use std::os::fd::OwnedFd;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixStream};
 use x11rb_protocol::parse_display::{ConnectAddress, ParsedDisplay, parse_display};
-use xqos_abi::display::plain;
+use xqos_x11::display::plain;
 
 /// Wireshark treats the ports of displays up to this one as X.
 const LAST_DISPLAY: u16 = 63;

@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use xqos_abi::display::local_number;
+use xqos_x11::display::local_number;
 use xqos_agent::exporter::{Exporter, Format, Options};
 use xqos_agent::http::{self, Answer};
 use xqos_cli::output;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! Names of displays: `[PROTOCOL/][HOST]:NUMBER[.SCREEN]`, or the path of a socket, as libxcb reads them.
 
-use std::borrow::Cow;
+use alloc::borrow::Cow;
+use alloc::format;
 
 /// The same display in a form that x11rb reads as libxcb does. x11rb takes `unix:7` for the path of a socket, and looks
 /// up the brackets of `[::1]:7` as part of the host's name.
