@@ -100,12 +100,19 @@ impl LibcClient {
         matches!(self.setup, Setup::Done(_))
     }
 
-    /// Reads the byte order from the client's first byte.
-    pub fn begin_setup(&mut self, order: u8) {
-        self.order = ByteOrder::of_setup(order).unwrap_or(ByteOrder::NATIVE);
-        if matches!(self.setup, Setup::Awaited) {
-            self.setup = Setup::Answered(Vec::new());
+    /// Reads the byte order from the client's first byte, but not from later pieces of its setup.
+    pub fn begin_setup(&mut self, first: u8) {
+        if !matches!(self.setup, Setup::Awaited) {
+            return;
         }
+        // With r or R instead, the server treats the client as one on another machine.
+        let letter = match first {
+            b'r' => b'l',
+            b'R' => b'B',
+            letter => letter,
+        };
+        self.order = ByteOrder::of_setup(letter).unwrap_or(ByteOrder::NATIVE);
+        self.setup = Setup::Answered(Vec::new());
     }
 
     /// Parses the server's setup reply. Returns the client's first resource id and number of ids once they are known.
@@ -228,4 +235,30 @@ pub fn pending_events(engine: &Engine<Libc>) -> Vec<(RawFd, libc::epoll_event)> 
 fn forget(engine: &mut Engine<Libc>, id: ClientId) {
     engine.at(now()).gone(id);
     engine.host.forget(id);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A client of this byte order whose setup arrives in two pieces, of which the second begins with this byte.
+    fn set_up(first: u8, second: u8, order: ByteOrder) -> Option<(u32, u32)> {
+        let mut client = LibcClient::new(3, 0);
+        [first, second].into_iter().for_each(|byte| client.begin_setup(byte));
+        let mut reply = [0; SETUP_BYTES];
+        reply[0] = 1;
+        order.put_u32(&mut reply, 12, 0x20_0000);
+        order.put_u32(&mut reply, 16, 0x1f_ffff);
+        client.set_up_by(&reply)
+    }
+
+    #[test]
+    fn only_the_first_byte_of_a_setup_is_its_byte_order() {
+        let (little, big) = (ByteOrder::Little, ByteOrder::Big);
+        for (first, order) in [(b'l', little), (b'B', big), (b'r', little), (b'R', big)] {
+            for second in [b'l', b'B', 0] {
+                assert_eq!(set_up(first, second, order), Some((0x20_0000, 0x20_0000)), "{first} {second}");
+            }
+        }
+    }
 }
