@@ -38,8 +38,13 @@ fn next_call<H: Acts>(engine: &mut Engine<H>) -> Option<H::Call> {
 /// does not prevent the others.
 pub fn step_back<H: Acts>(engine: &mut Engine<H>, now: Time) {
     let _ = fault::guarded(|| engine.at(now).step_back());
-    while let Ok(Some(call)) = fault::guarded(|| next_call(engine)) {
-        H::call(call);
+    loop {
+        match fault::guarded(|| next_call(engine)) {
+            Ok(Some(call)) => H::call(call),
+            Ok(None) => break,
+            // The action that failed is no longer among the others.
+            Err(_) => {}
+        }
     }
     let _ = fault::guarded(|| engine.host.step_back());
 }

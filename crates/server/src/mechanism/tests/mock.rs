@@ -303,7 +303,7 @@ impl Mock {
         self.peers[usize::from(client.0)] = None;
     }
 
-    fn carry_out(&mut self, action: Action) {
+    pub fn carry_out(&mut self, action: Action) {
         self.acted.push(action.clone());
         match action {
             Action::Serve { slice, .. } => self.chosen = Some(slice.choice),
