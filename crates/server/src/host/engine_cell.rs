@@ -90,21 +90,18 @@ impl<H: Acts, A> OnServerThread<EngineCell<H, A>> {
         &self,
         work: impl FnOnce(&mut Engine<H>) -> Result<T, Fault<H::Error>>,
     ) -> Option<Result<T, Fault<H::Error>>> {
-        let worked = |engine: &mut Engine<H>| work(engine).map(|value| (value, next_call(engine)));
         // SAFETY: guaranteed by the caller.
-        let (value, mut next) = match unsafe { self.borrowed(worked) }? {
-            Ok(worked) => worked,
-            Err(fault) => return Some(Err(fault)),
-        };
-        while let Some(call) = next {
-            H::call(call);
+        let worked = unsafe { self.borrowed(work) }?;
+        // What was wanted before a fault is done before the host steps aside.
+        loop {
             // SAFETY: guaranteed by the caller.
-            next = match unsafe { self.borrowed(|engine| Ok(next_call(engine))) } {
-                Some(Err(fault)) => return Some(Err(fault)),
-                found => found.and_then(Result::ok).flatten(),
-            };
+            match unsafe { self.borrowed(|engine| Ok(next_call(engine))) } {
+                Some(Ok(Some(call))) => H::call(call),
+                Some(Err(fault)) if worked.is_ok() => return Some(Err(fault)),
+                Some(Err(_)) => {}
+                Some(Ok(None)) | None => return Some(worked),
+            }
         }
-        Some(Ok(value))
     }
 
     /// # Safety

@@ -3,9 +3,10 @@
 
 use super::mock::{MS, Mock};
 use super::{clients, keep_busy, reserve, server};
-use crate::host::engine_cell::{Acts, step_back};
+use crate::host::engine_cell::{Acts, EngineCell, OnServerThread, step_back};
 use crate::mechanism::action::Action;
 use crate::mechanism::engine::Engine;
+use crate::mechanism::fault::Fault;
 use std::convert::Infallible;
 use xqos_core::{ClientId, PolicyKind, Rank, Time};
 
@@ -45,4 +46,21 @@ fn held_clients_are_resumed_even_if_several_actions_fail() {
     engine.actions.extend([fails.clone(), fails]);
     step_back(&mut engine, Time(10 * MS));
     assert!(!engine.host.is_held(held) && engine.host.step_back);
+}
+
+#[test]
+fn what_was_wanted_before_a_fault_is_done_before_the_fault_is_reported() {
+    let mut cell: EngineCell<Mock, ()> = EngineCell::new(());
+    cell.engine = Some(Box::new(holding().0));
+    let cell = OnServerThread::new(cell);
+    let work = |engine: &mut Engine<Mock>| {
+        engine.log("before the fault".to_owned());
+        Err::<(), _>(Fault::Planned)
+    };
+    // SAFETY: no other thread has the cell, and no reference to the engine is left.
+    let engine = unsafe {
+        assert_eq!(cell.with(work), Some(Err(Fault::Planned)));
+        (*cell.get()).engine.take().unwrap()
+    };
+    assert_eq!(engine.host.lines.last().map(String::as_str), Some("before the fault"));
 }
