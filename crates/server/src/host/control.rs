@@ -315,13 +315,14 @@ pub fn answer_all<H: Host>(
         let gone = connections(&mut engine.host).receive(epoll);
         gone.into_iter().for_each(|id| engine.at(kernel::now()).control_gone(id));
     });
-    let end = kernel::now().after(TURN_NS);
-    while kernel::now() < end {
+    let mut now = kernel::now();
+    let end = now.after(TURN_NS);
+    loop {
         let mut answered = None;
         with(&mut |engine| {
             answered = connections(&mut engine.host).next_request().map(|asked| {
                 let format = Format { sequence: asked.sequence, order: ByteOrder::NATIVE };
-                let answer = requests::answer(engine.at(kernel::now()), asked.asker, &asked.bytes, format);
+                let answer = requests::answer(engine.at(now), asked.asker, &asked.bytes, format);
                 (asked, answer)
             });
         });
@@ -330,6 +331,10 @@ pub fn answer_all<H: Host>(
         with(&mut |engine| {
             answer.take().into_iter().for_each(|answer| connections(&mut engine.host).reply(&asked, answer));
         });
+        now = kernel::now();
+        if now >= end {
+            break;
+        }
     }
     with(&mut |engine| connections(&mut engine.host).open.iter().for_each(ControlConnection::wait));
 }
