@@ -20,6 +20,7 @@
 //! | `control` | the control socket |
 //! | `peer` | process, user and program of a client |
 //! | `real_libc`, `descriptors` | the real libc calls; which descriptors belong to clients and which to xqos |
+//! | `watcher` | the thread that sees clients arrive while a slice runs, and ends the slice early |
 //! | `kernel`, `cpu` | clocks, timers and threads; requests to the kernel's scheduler |
 
 pub mod control;
@@ -33,3 +34,4 @@ pub mod libc;
 pub mod peer;
 pub mod real_libc;
 pub mod startup;
+pub mod watcher;

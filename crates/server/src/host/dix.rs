@@ -9,7 +9,6 @@
 //! | `client` | the server's client record, through the C shim |
 //! | `clients` | handles clients that connect and disconnect; checks that the server and its records are known |
 //! | `ready` | the server's ring of ready clients |
-//! | `watcher`, `server_fds` | the thread that ends slices early, and the server's own descriptors |
 //! | `sync_priority` | hides our use of the priority field from SYNC clients |
 //! | `tables`, `ticks` | the server's request tables; count and time requests while `classic` or a trace needs it |
 //! | `cell` | the engine, the tables and the requests that are being cut, in one place |
@@ -29,12 +28,10 @@ pub mod error;
 pub mod hooks;
 pub mod per_request;
 pub mod ready;
-pub mod server_fds;
 pub mod symbols;
 pub mod sync_priority;
 mod tables;
 pub mod ticks;
-pub mod watcher;
 
 use crate::host::control::Connections;
 use crate::host::dix::client::Client;
@@ -43,9 +40,9 @@ use crate::host::dix::error::Error;
 use crate::host::dix::ready::{Broken, ReadyRing};
 use crate::host::dix::symbols::{ExtensionEntry, NotifyFd, Symbols};
 use crate::host::dix::tables::ENTRIES;
-use crate::host::dix::watcher::Watcher;
 use crate::host::kernel;
 use crate::host::real_libc;
+use crate::host::watcher::Watcher;
 use crate::mechanism::settings::{FaultPlace, Settings};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use xqos_abi::ByteOrder;

@@ -2,7 +2,7 @@
 //! The thread that ends slices early. It waits for the sockets of idle clients and for a timer, and sets
 //! `isItTimeToYield`, which the server tests before each request.
 //!
-//! It also watches the server's own descriptors ([`crate::host::dix::server_fds`]), because the server reads input only
+//! It also watches the server's own descriptors ([`server_fds`]), because the server reads input only
 //! between slices. It updates their list when the server's thread asks, at most every 100 ms and only while a client
 //! hogs the server.
 //!
@@ -24,15 +24,16 @@
 //! thread sees that the timer is not set, or the watcher sees the new end. A sequence lock over relaxed fields protects
 //! the contest.
 
+mod server_fds;
 mod shared;
 mod thread;
 
 use crate::host::cpu::Loan;
-use crate::host::dix::server_fds::ServerFds;
 use crate::host::kernel::{new_event, notify, read_clock, set_timer, spawn};
 use crate::host::real_libc::{ONCE, arm, control};
 use crate::mechanism::early_end::EarlyEnd;
 use crate::mechanism::fault;
+use server_fds::ServerFds;
 use shared::{Shared, Slot};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};

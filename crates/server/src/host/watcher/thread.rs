@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 //! The watcher thread: waits for arrivals, the timer and the server's own descriptors, and ends the running slice.
 
+use super::server_fds::ServerFds;
 use super::shared::Shared;
 use super::{LOAN_TOKEN, SERVER_TOKEN, STOP_TOKEN, TIMER_TOKEN, UPDATE_TOKEN};
 use crate::host::cpu::{self, WATCHER_SLICE_NS};
-use crate::host::dix::server_fds::ServerFds;
 use crate::host::kernel::{drain, now, read_clock, set_timer};
 use crate::mechanism::early_end::{EarlyEnd, Verdict};
 use std::os::fd::AsRawFd;
