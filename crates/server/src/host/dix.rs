@@ -43,7 +43,7 @@ use crate::host::dix::tables::ENTRIES;
 use crate::host::kernel;
 use crate::host::real_libc;
 use crate::host::watcher::Watcher;
-use crate::mechanism::settings::{FaultPlace, Settings};
+use crate::mechanism::settings::Settings;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use xqos_abi::ByteOrder;
 use xqos_core::{Choice, ClientId};
@@ -93,9 +93,7 @@ struct DixSlice {
 impl Dix {
     pub fn new(symbols: &'static Symbols, extension: &ExtensionEntry, settings: &Settings) -> Result<Dix, Error> {
         let wakeup_timer = kernel::new_timer().map_err(Error::Timer)?;
-        let fault_in = settings.fault.filter(|fault| fault.place == FaultPlace::Watcher).map_or(0, |fault| fault.count);
-        let watcher =
-            Watcher::start(|| symbols.end_slice(), wakeup_timer.as_raw_fd(), fault_in).map_err(Error::Watcher)?;
+        let watcher = Watcher::start(|| symbols.end_slice(), wakeup_timer.as_raw_fd(), settings.fault);
         Ok(Dix {
             symbols,
             clients: Vec::new(),
@@ -104,7 +102,7 @@ impl Dix {
             candidates: Vec::new(),
             awaited: Vec::new(),
             grabbed: false,
-            watcher,
+            watcher: watcher.map_err(Error::Watcher)?,
             wakeup_timer,
             control: Connections::default(),
             control_epoll: kernel::new_epoll().map_err(Error::Timer)?,

@@ -17,7 +17,7 @@
 //! | written by | fields |
 //! |---|---|
 //! | the server's thread | `slice`, `until`, the contest, ranks, descriptors and generations of slots |
-//! | the watcher | `arrived` of slots, `yielded`, `yield_cpu_ns`, `failed`, `fault_in` |
+//! | the watcher | `arrived` of slots, `yielded`, `yield_cpu_ns`, `failed` |
 //! | both | `timer_at`, `server_fired` |
 //!
 //! Stores and loads of `timer_at`, `until` and the start of `slice` are SeqCst on both sides: either the server's
@@ -32,7 +32,8 @@ use crate::host::cpu::Loan;
 use crate::host::kernel::{new_event, notify, read_clock, set_timer, spawn};
 use crate::host::real_libc::{ONCE, arm, control};
 use crate::mechanism::early_end::EarlyEnd;
-use crate::mechanism::fault;
+use crate::mechanism::fault::{self, FaultCounter};
+use crate::mechanism::settings::PlannedFault;
 use server_fds::ServerFds;
 use shared::{Shared, Slot};
 use std::io;
@@ -66,10 +67,13 @@ pub struct Watcher {
 
 impl Watcher {
     /// Starts the watcher for the calling thread, which must be the server's. `end_slice` makes the server end a slice.
-    /// `polled` is a descriptor that the server polls for us. `fault_in` is the event at which a deliberate fault
-    /// occurs, or 0.
-    pub fn start(end_slice: impl Fn() + Send + 'static, polled: RawFd, fault_in: u64) -> io::Result<Watcher> {
-        let (shared, stop) = (Arc::new(Shared::new(fault_in)?), new_event()?);
+    /// `polled` is a descriptor that the server polls for us. `fault` is a deliberate fault of a test.
+    pub fn start(
+        end_slice: impl Fn() + Send + 'static,
+        polled: RawFd,
+        fault: Option<PlannedFault>,
+    ) -> io::Result<Watcher> {
+        let (shared, stop) = (Arc::new(Shared::new()?), new_event()?);
         let server_fds = ServerFds::new(polled)?;
         let of_server = server_fds.gathered();
         let Shared { epoll, timer, update, loan, .. } = &*shared;
@@ -83,8 +87,8 @@ impl Watcher {
         ] {
             control(epoll, libc::EPOLL_CTL_ADD, fd, events, token)?;
         }
-        let its_shared = Arc::clone(&shared);
-        let mut run = WatcherThread { shared: its_shared, server_fds, end_slice, early_end: EarlyEnd::default() };
+        let (its_shared, early_end, faults) = (Arc::clone(&shared), EarlyEnd::default(), FaultCounter::new(fault));
+        let mut run = WatcherThread { shared: its_shared, server_fds, end_slice, early_end, faults };
         let thread = spawn("xqos-watcher", move || {
             if fault::guarded(|| run.run()).is_err() {
                 run.shared.failed.store(true, Ordering::Release);

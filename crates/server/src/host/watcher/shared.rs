@@ -46,14 +46,12 @@ pub struct Shared {
     /// True if the watcher thread ended because of a fault.
     pub failed: AtomicBool,
     pub stop: AtomicBool,
-    /// Events left before a deliberate fault; 0 for none.
-    pub fault_in: AtomicU64,
     pub loan: Loan,
 }
 
 impl Shared {
     /// Called on the server's thread.
-    pub fn new(fault_in: u64) -> io::Result<Self> {
+    pub fn new() -> io::Result<Self> {
         let mut server_cpu_clock = libc::CLOCK_THREAD_CPUTIME_ID;
         // SAFETY: the clock is that of the calling thread, which lives as long as the server.
         unsafe { libc::pthread_getcpuclockid(libc::pthread_self(), &mut server_cpu_clock) };
@@ -73,7 +71,6 @@ impl Shared {
             yield_cpu_ns: AtomicU64::new(0),
             failed: AtomicBool::new(false),
             stop: AtomicBool::new(false),
-            fault_in: AtomicU64::new(fault_in),
             loan: Loan::new()?,
         })
     }

@@ -7,6 +7,9 @@ use super::{LOAN_TOKEN, SERVER_TOKEN, STOP_TOKEN, TIMER_TOKEN, UPDATE_TOKEN};
 use crate::host::cpu::{self, WATCHER_SLICE_NS};
 use crate::host::kernel::{drain, now, read_clock, set_timer};
 use crate::mechanism::early_end::{EarlyEnd, Verdict};
+use crate::mechanism::fault::FaultCounter;
+use crate::mechanism::settings::FaultPlace;
+use std::convert::Infallible;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -17,6 +20,7 @@ pub struct WatcherThread<F> {
     pub server_fds: ServerFds,
     pub end_slice: F,
     pub early_end: EarlyEnd,
+    pub faults: FaultCounter,
 }
 
 impl<F: Fn()> WatcherThread<F> {
@@ -31,7 +35,7 @@ impl<F: Fn()> WatcherThread<F> {
             let count = unsafe { libc::epoll_wait(epoll, events.as_mut_ptr(), events.len() as i32, -1) };
             let now = now();
             for event in events.iter().take(usize::try_from(count).unwrap_or(0)) {
-                self.fail_on_purpose();
+                let Ok(()) = self.faults.pass::<Infallible>(FaultPlace::Watcher) else { return };
                 let token = event.u64;
                 match token {
                     STOP_TOKEN => return,
@@ -123,14 +127,6 @@ impl<F: Fn()> WatcherThread<F> {
         if until < at.0 && self.shared.yielded.load(Ordering::Relaxed) != self.shared.slice.load(Ordering::SeqCst) {
             self.shared.timer_at.store(until, Ordering::SeqCst);
             set_timer(&self.shared.timer, Time(until));
-        }
-    }
-
-    fn fail_on_purpose(&self) {
-        let left = self.shared.fault_in.load(Ordering::Relaxed);
-        if left > 0 {
-            self.shared.fault_in.store(left - 1, Ordering::Relaxed);
-            assert!(left > 1, "a test asked for a fault in the watcher");
         }
     }
 }
