@@ -24,7 +24,7 @@ use xqos_core::{Supply, Time};
 use xqos_sys::Attributes;
 
 /// The slice length of the watcher thread, which is the shortest that the kernel grants.
-pub const WATCHER_SLICE_NS: u64 = 100_000;
+const WATCHER_SLICE_NS: u64 = 100_000;
 /// The priority of the raised server thread. The programs that `xqos boost` raises stay below it.
 const SERVER_PRIORITY: u32 = 3;
 /// The watcher's priority during a loan. It is the highest, so that the watcher can always lower the server again.
@@ -36,7 +36,7 @@ fn usual(thread: i32, slice_ns: u64) -> Attributes {
 }
 
 /// Sets the calling thread's slice length if it has the default scheduling policy; 0 lets the kernel choose.
-pub fn ask_for_slices(ns: u64) {
+fn ask_for_slices(ns: u64) {
     if Attributes::of(0).is_ok_and(|own| own.is_normal()) {
         let _ = usual(0, ns).give(0);
     }
@@ -87,6 +87,8 @@ impl Loan {
 
     /// Registers the calling watcher thread, which needs a real-time priority if the server has a kernel reservation.
     pub fn watcher_is_here(&self) {
+        // With short kernel slices, the thread runs promptly on busy processors. It needs hardly any processor time.
+        ask_for_slices(WATCHER_SLICE_NS);
         self.watcher.store(gettid().as_raw_pid(), Ordering::SeqCst);
         if Attributes::of(self.server).is_ok_and(|server| server.reservation().is_some()) {
             // Without the privilege, the watcher keeps its default priority.

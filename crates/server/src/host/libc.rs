@@ -24,7 +24,6 @@
 //! | `reading` | how much a read may return, and when the slice is over |
 //! | `framing` | the boundaries of requests in the data that is read |
 //! | `output` | events in the data that is written |
-//! | `lender` | the loan of a real-time priority |
 //!
 //! The server's own timer, which would end its slices, is withheld while xqos chooses. Single requests are not timed,
 //! and the policy `classic`, which counts them, is not available. The number of small requests in a flood is estimated
@@ -36,7 +35,6 @@ pub mod calls;
 pub mod clients;
 mod framing;
 pub mod instance;
-mod lender;
 mod output;
 mod reading;
 pub mod redirect;
@@ -46,10 +44,10 @@ mod tests;
 use crate::host::control::Connections;
 use crate::host::kernel::{self, now};
 use crate::host::real_libc::{self, OWN, is_own};
+use crate::host::watcher::Watcher;
 use crate::mechanism::early_end::EarlyEnd;
 use alarm::Alarm;
 use clients::LibcClient;
-use lender::Lender;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::ffi::c_int;
@@ -108,7 +106,8 @@ pub struct Libc {
     waiting: OwnedFd,
     pub alarm: Alarm,
     pub control: Connections,
-    lender: Option<Lender>,
+    /// Raises the server's thread when data from a reserved client arrive. There is one only during a loan.
+    lender: Option<Watcher>,
     /// The number of times that earlier lenders raised the thread.
     raised_before: u32,
     named: bool,

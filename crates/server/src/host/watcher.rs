@@ -38,8 +38,8 @@ use server_fds::ServerFds;
 use shared::{Shared, Slot};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use thread::WatcherThread;
 use xqos_core::{ClientId, Contest, Rank, Time};
@@ -89,11 +89,16 @@ impl Watcher {
         }
         let (its_shared, early_end, faults) = (Arc::clone(&shared), EarlyEnd::default(), FaultCounter::new(fault));
         let mut run = WatcherThread { shared: its_shared, server_fds, end_slice, early_end, faults };
+        let (is_here, here) = mpsc::channel();
         let thread = spawn("xqos-watcher", move || {
+            run.shared.loan.watcher_is_here();
+            let _ = is_here.send(());
             if fault::guarded(|| run.run()).is_err() {
                 run.shared.failed.store(true, Ordering::Release);
             }
         })?;
+        // From now on there is a thread that a loan can raise.
+        let _ = here.recv();
         let (update_at, thread) = (Time(0), Some(thread));
         Ok(Watcher { shared, update_at, of_server, stop, thread, slices: 0, in_slice: false })
     }

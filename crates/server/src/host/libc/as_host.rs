@@ -2,18 +2,18 @@
 //! Implements [`Host`] by changing what interposed libc calls return.
 
 use super::clients::LibcClient;
-use super::lender::Lender;
 use super::{Libc, LibcSlice};
 use crate::host::cpu;
 use crate::host::engine_cell::Acts;
 use crate::host::kernel::{self, now};
 use crate::host::real_libc;
+use crate::host::watcher::Watcher;
 use crate::mechanism::action::Action;
 use crate::mechanism::host::{CutTotals, FinishedRest, Host, Work};
 use crate::mechanism::identity::Identity;
 use std::convert::Infallible;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use xqos_core::{Choice, ClientId, Rank, Slice, Supply, Time};
 
 impl Host for Libc {
@@ -37,9 +37,10 @@ impl Host for Libc {
     }
 
     fn begin_loan(&mut self) -> io::Result<()> {
-        let lender = Lender::begin()?;
-        self.raised_before = self.raises();
-        self.lender = Some(lender);
+        let watcher = Watcher::start(|| {}, self.timer.as_raw_fd(), None)?;
+        watcher.loan().begin()?;
+        self.end_loan();
+        self.lender = Some(watcher);
         Ok(())
     }
 
@@ -152,8 +153,7 @@ impl Acts for Libc {
             Action::Raise(until) => self.lender.iter().for_each(|lender| lender.loan().raise(until)),
             Action::Lower => self.lender.iter().for_each(|lender| lender.loan().lower()),
             Action::EndLoan { limit_before } => {
-                self.raised_before = self.raises();
-                self.lender = None;
+                self.end_loan();
                 cpu::limit_real_time(limit_before);
             }
             Action::Observe(seen) => self.is_traced = seen.exact,
@@ -169,7 +169,7 @@ impl Acts for Libc {
 
     fn step_back(&mut self) {
         self.alarm.keep(false);
-        self.lender = None;
+        self.end_loan();
         for known in self.clients.iter_mut().flatten() {
             known.held = false;
         }
@@ -194,7 +194,15 @@ impl Libc {
             let _ = real_libc::arm(&self.waiting, descriptor, false, client.0.into());
         }
         if let Some(lender) = self.lender.as_ref().filter(|_| loan_ns > 0) {
-            lender.watch(descriptor, loan_ns);
+            // If the socket cannot be watched, its data do not raise the server.
+            let _ = lender.arm(client, descriptor, true, rank, loan_ns);
+        }
+    }
+
+    fn end_loan(&mut self) {
+        if let Some(lender) = self.lender.take() {
+            lender.loan().end();
+            self.raised_before += lender.loan().raises();
         }
     }
 
@@ -206,7 +214,7 @@ impl Libc {
 
     /// The server's name once, when it becomes known.
     pub fn name(&mut self) -> Option<String> {
-        let program = || std::fs::read_link("/proc/self/exe").unwrap_or_default().display().to_string();
+        let program = || std::env::current_exe().unwrap_or_default().display().to_string();
         (!std::mem::replace(&mut self.named, true)).then(|| format!("{}, through libc", program()))
     }
 

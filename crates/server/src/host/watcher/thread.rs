@@ -4,7 +4,6 @@
 use super::server_fds::ServerFds;
 use super::shared::Shared;
 use super::{LOAN_TOKEN, SERVER_TOKEN, STOP_TOKEN, TIMER_TOKEN, UPDATE_TOKEN};
-use crate::host::cpu::{self, WATCHER_SLICE_NS};
 use crate::host::kernel::{drain, now, read_clock, set_timer};
 use crate::mechanism::early_end::{EarlyEnd, Verdict};
 use crate::mechanism::fault::FaultCounter;
@@ -25,9 +24,6 @@ pub struct WatcherThread<F> {
 
 impl<F: Fn()> WatcherThread<F> {
     pub fn run(&mut self) {
-        // With short kernel slices, this thread runs promptly on busy processors. It needs hardly any processor time.
-        cpu::ask_for_slices(WATCHER_SLICE_NS);
-        self.shared.loan.watcher_is_here();
         let epoll = self.shared.epoll.as_raw_fd();
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; 32];
         while !self.shared.stop.load(Ordering::SeqCst) {
