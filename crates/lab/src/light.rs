@@ -17,7 +17,6 @@
 //! scheduling and the kernel's can be separated.
 
 use crate::canvas::Canvas;
-use crate::process::SchedStat;
 use crate::server::Server;
 use anyhow::{Result, bail};
 use std::io::{Read, Write};
@@ -31,6 +30,7 @@ use x11rb::protocol::xproto::{
 use x11rb::rust_connection::RustConnection;
 use xqos_abi::{Setting, Subject};
 use xqos_core::Reservation;
+use xqos_sys::proc::RunTimes;
 
 const LINES: usize = 200;
 const PERIOD: Duration = Duration::from_millis(10);
@@ -116,8 +116,8 @@ impl Painter {
     }
 
     fn measure(&mut self, light: &Light, server: &Server, duration: Duration) -> Result<Measured> {
-        let stats = [server.schedstat(), SchedStat::of_this_thread()];
-        let delayed = || stats.each_ref().map(|stat| SchedStat::delayed_ns(stat.as_ref()));
+        let stats = [server.schedstat(), RunTimes::of_this_thread()];
+        let delayed = || stats.each_ref().map(|times| times.as_ref().map_or(0, RunTimes::delayed_ns));
         let mut series = Series::default();
         let from = Instant::now() + light.warm_up;
         let to = from + duration;

@@ -23,7 +23,7 @@
 //! A load counts as busy when its windows are in place and every client has completed a run since then.
 
 use crate::poll::poll;
-use crate::process::{self, Owned};
+use crate::process::Owned;
 use crate::program;
 use crate::tiles;
 use anyhow::{Context, Result, anyhow, bail};
@@ -135,7 +135,7 @@ impl Load {
 
     /// Bytes that the clients have written so far: requests and a proportional amount of result lines.
     pub fn written(&self) -> Result<u64> {
-        self.clients.iter().map(|client| process::written(client.process.pid())).sum()
+        self.clients.iter().map(|client| Ok(xqos_sys::proc::written(client.process.pid() as i32)?)).sum()
     }
 
     /// Operations of each client between two instants. Waits until the runs in progress at the end are done.

@@ -13,7 +13,6 @@
 //! processor, no scheduler in the server can help.
 
 use crate::canvas::Canvas;
-use crate::process::SchedStat;
 use crate::server::Server;
 use crate::statistics::median;
 use anyhow::{Result, anyhow};
@@ -28,6 +27,7 @@ use x11rb::wrapper::ConnectionExt as _;
 use xqos_abi::{Setting, Subject};
 use xqos_core::Reservation;
 use xqos_sys::monotonic_ns;
+use xqos_sys::proc::RunTimes;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Habit {
@@ -147,9 +147,9 @@ impl<'a> Periodic<'a> {
 
     /// Draws this many frames. `before` is called with each frame's number and must be quick. `server`: the kernel's
     /// scheduler figures of the server.
-    pub fn run(&self, server: Option<SchedStat>, count: usize, mut before: impl FnMut(usize)) -> Result<Frames> {
-        let own = SchedStat::of_this_thread();
-        let delayed = |stat: &Option<SchedStat>| SchedStat::delayed_ns(stat.as_ref());
+    pub fn run(&self, server: Option<RunTimes>, count: usize, mut before: impl FnMut(usize)) -> Result<Frames> {
+        let own = RunTimes::of_this_thread();
+        let delayed = |times: &Option<RunTimes>| times.as_ref().map_or(0, RunTimes::delayed_ns);
         let (mut frames, mut drawn) = (Frames::default(), Vec::new());
         std::thread::scope(|scope| {
             let all_drawn = || (0..count).map(|_| self.drawn()).collect::<Result<Vec<_>>>();

@@ -1,23 +1,19 @@
 // SPDX-License-Identifier: MIT
-//! Processes that we start and end only by their own id, and the kernel's figures for any process.
+//! Processes that we start and end only by their own id, and their processor time.
 //!
 //! Experiments end processes by dropping them ([`Owned`]). A signal leaves no time for this, so a separate thread ends
 //! all descendants, each by its own id ([`end_all`]). Orphans become our children ([`xqos_sys::adopt_orphans`]), so a
 //! process whose parent ended first is found as well.
-//!
-//! All figures are read from /proc. A figure that the kernel does not provide is `None` or an error that names the
-//! file.
 
 use crate::program::Missing;
-use anyhow::{Context, Error, Result, anyhow, ensure};
+use anyhow::{Context, Error, Result, ensure};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::collections::{BTreeSet, HashMap};
-use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader};
-use std::os::unix::fs::FileExt;
 use std::process::{self, Child, ChildStdout, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use xqos_sys::proc::{self, RunTimes};
 use xqos_sys::{Process, Processes, Procfs};
 
 /// A process that we started. It is ended when this is dropped.
@@ -135,113 +131,21 @@ impl Drop for Owned {
     }
 }
 
-/// Figures of the kernel's scheduler for a task since it started.
-#[derive(Debug, PartialEq)]
-struct Scheduled {
-    ran_ns: u64,
-    delayed_ns: u64,
-}
-
-/// A task's /proc/.../schedstat, kept open so that a reading is one system call.
-#[derive(Debug)]
-pub struct SchedStat(File);
-
-impl SchedStat {
-    /// `None` if the kernel does not provide the figures.
-    pub fn of_main_thread(pid: u32) -> Option<SchedStat> {
-        Self::open(&format!("/proc/{pid}/schedstat"))
-    }
-
-    pub fn of_this_thread() -> Option<SchedStat> {
-        Self::open("/proc/thread-self/schedstat")
-    }
-
-    fn open(path: &str) -> Option<SchedStat> {
-        let stat = SchedStat(File::open(path).ok()?);
-        stat.read().map(|_| stat)
-    }
-
-    /// Time in which the task was runnable and waited for a processor; 0 if the kernel does not provide it.
-    pub fn delayed_ns(of: Option<&SchedStat>) -> u64 {
-        of.and_then(SchedStat::read).map_or(0, |scheduled| scheduled.delayed_ns)
-    }
-
-    fn read(&self) -> Option<Scheduled> {
-        let mut text = [0; 96];
-        let length = self.0.read_at(&mut text, 0).ok()?;
-        parse_schedstat(std::str::from_utf8(&text[..length]).ok()?)
-    }
-}
-
 pub fn cpu_time(pid: u32) -> Result<Duration> {
     cpu_time_where(pid, |_| true)
 }
 
 /// Processor time of the threads with this name; zero if there are none.
 pub fn cpu_time_of_threads(pid: u32, name: &str) -> Result<Duration> {
-    let has_name =
-        |tid| fs::read_to_string(format!("/proc/{pid}/task/{tid}/comm")).is_ok_and(|found| found.trim() == name);
-    cpu_time_where(pid, has_name)
+    cpu_time_where(pid, |&tid| proc::name(tid).as_deref() == Some(name))
 }
 
-fn cpu_time_where(pid: u32, counts: impl Fn(u32) -> bool) -> Result<Duration> {
-    let mut ran_ns = 0;
-    for tid in thread_ids(pid)?.into_iter().filter(|&tid| counts(tid)) {
-        let path = format!("/proc/{pid}/task/{tid}/schedstat");
-        // A thread that ended between the two readings is not an error.
-        if let Ok(text) = fs::read_to_string(&path) {
-            ran_ns += parse_schedstat(&text).ok_or_else(|| anyhow!("{path} has no figures"))?.ran_ns;
-        }
-    }
-    Ok(Duration::from_nanos(ran_ns))
-}
-
-/// How often a thread stopped running. Each wakeup of a sleeping thread is followed by at least one such switch.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ThreadSwitches {
-    pub tid: u32,
-    pub name: String,
-    pub voluntary: u64,
-    pub involuntary: u64,
-}
-
-pub fn switches(pid: u32) -> Result<Vec<ThreadSwitches>> {
-    let mut threads = Vec::new();
-    for tid in thread_ids(pid)? {
-        if let Ok(text) = fs::read_to_string(format!("/proc/{pid}/task/{tid}/status")) {
-            threads.push(ThreadSwitches {
-                tid,
-                name: field(&text, "Name:").unwrap_or("?").to_owned(),
-                voluntary: number(&text, "voluntary_ctxt_switches:")?,
-                involuntary: number(&text, "nonvoluntary_ctxt_switches:")?,
-            });
-        }
-    }
-    Ok(threads)
-}
-
-/// Memory of a process. Private dirty memory is what the process costs beyond the files that it shares with others.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Memory {
-    pub rss_kb: u64,
-    pub pss_kb: u64,
-    pub private_dirty_kb: u64,
-}
-
-pub fn memory(pid: u32) -> Result<Memory> {
-    let path = format!("/proc/{pid}/smaps_rollup");
-    let text = fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;
-    Ok(Memory {
-        rss_kb: number(&text, "Rss:")?,
-        pss_kb: number(&text, "Pss:")?,
-        private_dirty_kb: number(&text, "Private_Dirty:")?,
-    })
-}
-
-/// Bytes that a process has written so far to files, pipes and sockets.
-pub fn written(pid: u32) -> Result<u64> {
-    let path = format!("/proc/{pid}/io");
-    number(&fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?, "wchar:")
+fn cpu_time_where(pid: u32, counts: impl Fn(&i32) -> bool) -> Result<Duration> {
+    let threads = xqos_sys::threads(pid as i32);
+    ensure!(!threads.is_empty(), "cannot read /proc/{pid}/task");
+    // A thread that ended between the two readings is not an error.
+    let times = threads.into_iter().filter(counts).filter_map(|tid| RunTimes::of(tid)?.read_ns());
+    Ok(Duration::from_nanos(times.map(|(ran_ns, _)| ran_ns).sum()))
 }
 
 /// Raises our limit of open files, which children inherit: with 2,048 clients, we and a server each need as many.
@@ -249,27 +153,6 @@ pub fn allow_many_files() {
     let limit = getrlimit(Resource::Nofile);
     // The soft limit can always be raised to the hard limit.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
-}
-
-fn thread_ids(pid: u32) -> Result<Vec<u32>> {
-    let path = format!("/proc/{pid}/task");
-    let entries = fs::read_dir(&path).with_context(|| format!("cannot read {path}"))?;
-    Ok(entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect())
-}
-
-fn parse_schedstat(text: &str) -> Option<Scheduled> {
-    let mut fields = text.split_whitespace();
-    Some(Scheduled { ran_ns: fields.next()?.parse().ok()?, delayed_ns: fields.next()?.parse().ok()? })
-}
-
-fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
-    text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim)
-}
-
-fn number(text: &str, name: &str) -> Result<u64> {
-    let value = field(text, name).ok_or_else(|| anyhow!("/proc has no field {name}"))?;
-    let digits = value.split_whitespace().next().unwrap_or_default();
-    digits.parse().with_context(|| format!("/proc has an unexpected value: {name} {value}"))
 }
 
 /// Locked while a process is started. Becomes true once no more processes may be started.
@@ -354,24 +237,10 @@ mod tests {
     }
 
     #[test]
-    fn figures_of_this_process_can_be_read() {
+    fn processor_time_of_this_process_can_be_read() {
         let pid = std::process::id();
         assert!(cpu_time(pid).unwrap() > Duration::ZERO);
         assert_eq!(cpu_time_of_threads(pid, "no such thread").unwrap(), Duration::ZERO);
-        assert!(memory(pid).unwrap().rss_kb > 100);
-        assert!(switches(pid).unwrap().iter().any(|thread| thread.tid == pid));
-        assert!(SchedStat::of_main_thread(pid).is_some());
-    }
-
-    #[test]
-    fn fields_are_found_by_their_whole_name() {
-        let text = "Name:\tXvfb\nvoluntary_ctxt_switches:\t12\nnonvoluntary_ctxt_switches:\t3\n";
-        assert_eq!(field(text, "Name:"), Some("Xvfb"));
-        assert_eq!(number(text, "voluntary_ctxt_switches:").unwrap(), 12);
-        assert_eq!(number(text, "nonvoluntary_ctxt_switches:").unwrap(), 3);
-        assert!(number(text, "VmRSS:").is_err());
-        assert_eq!(parse_schedstat("5 7 1\n"), Some(Scheduled { ran_ns: 5, delayed_ns: 7 }));
-        assert_eq!(parse_schedstat(""), None);
     }
 
     #[test]
@@ -390,14 +259,14 @@ mod tests {
         let mut command = Command::new("sh");
         command.args(["-c", "while :; do echo; done"]).stdout(Stdio::null());
         let mut process = Owned::start(&mut command, Duration::from_secs(60)).unwrap();
-        let pid = process.pid();
+        let pid = process.pid() as i32;
         process.stop(true);
-        wait_for("it stops", || fs::read_to_string(format!("/proc/{pid}/stat")).unwrap().contains(") T "));
-        let before = written(pid).unwrap();
+        wait_for("it stops", || std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap().contains(") T "));
+        let before = proc::written(pid).unwrap();
         std::thread::sleep(Duration::from_millis(100));
-        assert_eq!(written(pid).unwrap(), before);
+        assert_eq!(proc::written(pid).unwrap(), before);
         process.stop(false);
-        wait_for("it writes", || written(pid).unwrap() > before);
+        wait_for("it writes", || proc::written(pid).unwrap() > before);
         process.stop(true);
         process.end();
         let status = process.child.try_wait().unwrap().unwrap();

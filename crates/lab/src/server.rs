@@ -12,8 +12,8 @@ pub use compositor::Compositor;
 
 use crate::device::Device;
 use crate::folder::Folder;
-use crate::process::{self, Memory, Owned, SchedStat, ThreadSwitches};
-use anyhow::{Context, Result, anyhow, bail};
+use crate::process::{self, Owned};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use compositor::Xwayland;
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -28,6 +28,7 @@ use x11rb::connection::Connection;
 use x11rb::rust_connection::RustConnection;
 use xqos_client::Control;
 use xqos_core::PolicyKind;
+use xqos_sys::proc::{self, Memory, RunTimes, ThreadSwitches};
 
 const RFB_SOCKET: &str = "rfb";
 
@@ -292,16 +293,18 @@ impl Server {
     }
 
     pub fn memory(&self) -> Result<Memory> {
-        process::memory(self.pid())
+        Ok(proc::memory(self.pid() as i32)?)
     }
 
     pub fn switches(&self) -> Result<Vec<ThreadSwitches>> {
-        process::switches(self.pid())
+        let switches = proc::switches(self.pid() as i32);
+        ensure!(!switches.is_empty(), "cannot read /proc/{}/task", self.pid());
+        Ok(switches)
     }
 
     /// The kernel's scheduler figures of the thread that serves requests; `None` if the kernel does not provide them.
-    pub fn schedstat(&self) -> Option<SchedStat> {
-        SchedStat::of_main_thread(self.pid())
+    pub fn schedstat(&self) -> Option<RunTimes> {
+        RunTimes::of(self.pid() as i32)
     }
 
     fn wait_until_ready(&mut self, ready: &mut UnixStream) -> Result<String> {

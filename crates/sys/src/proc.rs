@@ -10,6 +10,7 @@
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
 use std::io;
+use std::os::fd::RawFd;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -119,8 +120,7 @@ fn parse_control_group(text: &str) -> Option<String> {
 
 /// The process of a thread.
 pub fn process_of(thread: u32) -> Option<u32> {
-    let status = fs::read_to_string(format!("/proc/{thread}/status")).ok()?;
-    status.lines().find_map(|line| line.strip_prefix("Tgid:")?.trim().parse().ok())
+    field(&fs::read_to_string(format!("/proc/{thread}/status")).ok()?, "Tgid:")?.parse().ok()
 }
 
 /// What a descriptor of a process refers to: a path, or words such as `socket:[INODE]`.
@@ -128,11 +128,87 @@ pub fn open_file(pid: i32, descriptor: i32) -> Option<PathBuf> {
     fs::read_link(format!("/proc/{pid}/fd/{descriptor}")).ok()
 }
 
+/// The open descriptors of this process.
+pub fn own_descriptors() -> Vec<RawFd> {
+    numbers("/proc/self/fd")
+}
+
+/// The fdinfo files of all epolls of this process.
+pub fn own_epolls() -> impl Iterator<Item = File> {
+    let is_epoll = |fd: &RawFd| {
+        fs::read_link(format!("/proc/self/fd/{fd}")).is_ok_and(|to| to == Path::new("anon_inode:[eventpoll]"))
+    };
+    let epolls = own_descriptors().into_iter().filter(is_epoll);
+    epolls.filter_map(|fd| File::open(format!("/proc/self/fdinfo/{fd}")).ok())
+}
+
+/// The descriptors that an epoll watches, from its fdinfo: lines such as `tfd:        5 events:       19 data: 7f01a8`.
+pub fn epoll_targets(info: &str) -> impl Iterator<Item = RawFd> {
+    let targets = info.lines().filter_map(|line| line.strip_prefix("tfd:"));
+    targets.filter_map(|rest| rest.split_whitespace().next()?.parse().ok())
+}
+
+/// What the open descriptors of a process refer to.
+pub fn open_files(pid: i32) -> impl Iterator<Item = PathBuf> {
+    numbers(&format!("/proc/{pid}/fd")).into_iter().filter_map(move |descriptor| open_file(pid, descriptor))
+}
+
 /// Inodes of the sockets that a process has open.
 pub fn sockets(pid: i32) -> HashSet<u64> {
-    let inode = |path: &Path| path.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok();
-    let descriptors = numbers(&format!("/proc/{pid}/fd")).into_iter();
-    descriptors.filter_map(|descriptor| inode(&open_file(pid, descriptor)?)).collect()
+    let inode = |path: PathBuf| path.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok();
+    open_files(pid).filter_map(inode).collect()
+}
+
+/// How often a thread stopped running. Each wakeup of a sleeping thread is followed by at least one such switch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ThreadSwitches {
+    pub tid: i32,
+    pub name: String,
+    pub voluntary: u64,
+    pub involuntary: u64,
+}
+
+/// The switches of each thread of a process; empty if the process has exited.
+pub fn switches(pid: i32) -> Vec<ThreadSwitches> {
+    let of_thread = |tid| {
+        let status = fs::read_to_string(format!("/proc/{pid}/task/{tid}/status")).ok()?;
+        let name = field(&status, "Name:").unwrap_or("?").to_owned();
+        let voluntary = number(&status, "voluntary_ctxt_switches:").ok()?;
+        Some(ThreadSwitches { tid, name, voluntary, involuntary: number(&status, "nonvoluntary_ctxt_switches:").ok()? })
+    };
+    threads(pid).into_iter().filter_map(of_thread).collect()
+}
+
+/// Memory of a process. Private dirty memory is what the process costs beyond the files that it shares with others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Memory {
+    pub rss_kb: u64,
+    pub pss_kb: u64,
+    pub private_dirty_kb: u64,
+}
+
+pub fn memory(pid: i32) -> io::Result<Memory> {
+    let text = read(format!("/proc/{pid}/smaps_rollup"))?;
+    let [rss_kb, pss_kb, private_dirty_kb] = ["Rss:", "Pss:", "Private_Dirty:"].map(|name| number(&text, name));
+    Ok(Memory { rss_kb: rss_kb?, pss_kb: pss_kb?, private_dirty_kb: private_dirty_kb? })
+}
+
+/// Bytes that a process has written so far to files, pipes and sockets.
+pub fn written(pid: i32) -> io::Result<u64> {
+    number(&read(format!("/proc/{pid}/io"))?, "wchar:")
+}
+
+fn read(path: String) -> io::Result<String> {
+    fs::read_to_string(&path).map_err(|error| io::Error::new(error.kind(), format!("cannot read {path}: {error}")))
+}
+
+fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim)
+}
+
+fn number(text: &str, name: &str) -> io::Result<u64> {
+    let value = field(text, name).and_then(|value| value.split_whitespace().next()?.parse().ok());
+    value.ok_or_else(|| io::Error::other(format!("/proc has no number {name}")))
 }
 
 /// Processor time that a process has used so far, without its children.
@@ -156,13 +232,26 @@ impl RunTimes {
         File::open(format!("/proc/{thread}/schedstat")).ok().map(RunTimes)
     }
 
+    pub fn of_this_thread() -> Option<RunTimes> {
+        File::open("/proc/thread-self/schedstat").ok().map(RunTimes)
+    }
+
+    /// Nanoseconds that the thread has waited for a processor; 0 if the kernel does not tell.
+    pub fn delayed_ns(&self) -> u64 {
+        self.read_ns().map_or(0, |(_, delayed_ns)| delayed_ns)
+    }
+
     /// Nanoseconds that the thread has run, and that it has waited for a processor.
     pub fn read_ns(&self) -> Option<(u64, u64)> {
         let mut text = [0; 96];
         let length = self.0.read_at(&mut text, 0).ok()?;
-        let mut fields = std::str::from_utf8(&text[..length]).ok()?.split_whitespace().map(|field| field.parse().ok());
-        Some((fields.next()??, fields.next()??))
+        parse_run_times(std::str::from_utf8(&text[..length]).ok()?)
     }
+}
+
+fn parse_run_times(schedstat: &str) -> Option<(u64, u64)> {
+    let mut fields = schedstat.split_whitespace().map(|field| field.parse().ok());
+    Some((fields.next()??, fields.next()??))
 }
 
 /// The fields of /proc/PID/stat from field 3 on. Field 2 is the program's name in parentheses; the name can contain
@@ -209,7 +298,33 @@ mod tests {
     fn the_control_group_is_that_of_the_unified_hierarchy() {
         assert_eq!(parse_control_group("1:cpu:/x\n0::/user.slice/a.scope\n").as_deref(), Some("/user.slice/a.scope"));
         assert_eq!(parse_control_group("1:name=systemd:/b.scope\n").as_deref(), Some("/b.scope"));
+        assert_eq!(parse_control_group("12:cpu:/app-x-1.scope\n0::/\n").as_deref(), Some("/"));
         assert_eq!(parse_control_group(""), None);
+    }
+
+    #[test]
+    fn only_target_lines_are_parsed() {
+        let info = "pos:\t0\nflags:\t02\nmnt_id:\t15\ntfd:        5 events:       19 data: 7f01a8  pos:0\n\
+                    tfd:       12 events: 80000019 data:  1\ntfd: x\n";
+        assert_eq!(epoll_targets(info).collect::<Vec<_>>(), [5, 12]);
+    }
+
+    #[test]
+    fn fields_are_found_by_their_whole_name() {
+        let text = "Name:\tXvfb\nvoluntary_ctxt_switches:\t12\nnonvoluntary_ctxt_switches:\t3\n";
+        assert_eq!(field(text, "Name:"), Some("Xvfb"));
+        assert_eq!(number(text, "voluntary_ctxt_switches:").unwrap(), 12);
+        assert_eq!(number(text, "nonvoluntary_ctxt_switches:").unwrap(), 3);
+        assert!(number(text, "VmRSS:").is_err());
+        assert_eq!((parse_run_times("5 7 1\n"), parse_run_times("")), (Some((5, 7)), None));
+    }
+
+    #[test]
+    fn figures_of_this_process_can_be_read() {
+        let pid = std::process::id() as i32;
+        assert!(memory(pid).unwrap().rss_kb > 100);
+        assert!(switches(pid).iter().any(|thread| thread.tid == pid));
+        assert!(RunTimes::of(pid).is_some_and(|times| times.read_ns().is_some()));
     }
 
     #[test]

@@ -3,7 +3,6 @@
 
 use super::op::Target;
 use std::io::{Read, Write};
-use std::os::linux::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -33,10 +32,7 @@ pub(super) fn send(target: Target, display: u32, major: u8, (bytes, seed): (usiz
 
 fn paths(target: Target, display: u32) -> Vec<PathBuf> {
     match target {
-        // /proc/self belongs to the user of this process.
-        Target::Control => {
-            std::fs::metadata("/proc/self").map_or_else(|_| Vec::new(), |own| control::paths(display, own.st_uid()))
-        }
+        Target::Control => control::paths(display, xqos_sys::effective_ids().0),
         _ => vec![format!("/tmp/.X11-unix/X{display}").into()],
     }
 }

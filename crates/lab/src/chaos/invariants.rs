@@ -9,9 +9,7 @@
 
 use super::stage::{PATIENCE, Stage};
 use crate::poll::poll;
-use crate::process;
 use anyhow::{Result, bail, ensure};
-use std::fs;
 use std::time::{Duration, Instant};
 use x11rb::protocol::xproto::ConnectionExt;
 use xqos_abi::entry_flag::RESERVED;
@@ -81,8 +79,8 @@ pub(super) fn idle_state(stage: &Stage, first: Option<IdleState>) -> Result<Idle
     })?;
     // A server inherits the niceness of its parent.
     let nice = Attributes::of(0)?.nice();
-    for thread in process::switches(pid)? {
-        let attributes = Attributes::of(thread.tid as i32)?;
+    for thread in stage.server.switches()? {
+        let attributes = Attributes::of(thread.tid)?;
         let is_plain = attributes.is_normal() && attributes.nice() >= nice;
         ensure!(is_plain, "the thread {} still has a raised priority: {attributes:?}", thread.name);
     }
@@ -92,7 +90,7 @@ pub(super) fn idle_state(stage: &Stage, first: Option<IdleState>) -> Result<Idle
         ensure!(
             files <= before,
             "{files} descriptors are open, {before} were after the first reset: {}",
-            open_files(pid)?.join(" ")
+            open_files(pid).join(" ")
         );
         let more_kb = now.private_kb.saturating_sub(first.private_kb);
         ensure!(more_kb <= MORE_KB, "the server uses {more_kb} kB more than after the first reset");
@@ -106,16 +104,15 @@ pub(super) fn idle_state(stage: &Stage, first: Option<IdleState>) -> Result<Idle
 
 fn read_state(stage: &Stage) -> Result<IdleState> {
     let pid = stage.server.pid();
-    let files = open_files(pid)?.len();
-    let private_kb = process::memory(pid)?.private_dirty_kb;
+    let files = open_files(pid).len();
+    let private_kb = stage.server.memory()?.private_dirty_kb;
     let info = stage.witness()?.server_info()?;
     Ok(IdleState { files, private_kb, memory_bytes: info.memory_bytes, reservations: info.reservations })
 }
 
 /// Open descriptors of the server, from /proc. Descriptors of its epoll's fdinfo are left out, because xqos does not
 /// open them until a client first keeps others waiting.
-fn open_files(pid: u32) -> Result<Vec<String>> {
-    let links = fs::read_dir(format!("/proc/{pid}/fd"))?.flatten().filter_map(|file| fs::read_link(file.path()).ok());
-    let names = links.map(|link| link.to_string_lossy().into_owned());
-    Ok(names.filter(|name| !(name.starts_with("/proc/") && name.contains("/fdinfo/"))).collect())
+fn open_files(pid: u32) -> Vec<String> {
+    let names = xqos_sys::proc::open_files(pid as i32).map(|link| link.to_string_lossy().into_owned());
+    names.filter(|name| !(name.starts_with("/proc/") && name.contains("/fdinfo/"))).collect()
 }

@@ -11,7 +11,7 @@ use super::loads::{Calibrated, Running};
 use super::measure::{Measure, PARTS};
 use crate::mpv::{Drawn, Playing};
 use crate::periodic::{Periodic, STREAM, Stretch};
-use crate::process::{Owned, SchedStat};
+use crate::process::Owned;
 use crate::processor::boost;
 use crate::program;
 use crate::server::Server;
@@ -22,6 +22,7 @@ use std::time::Duration;
 use xqos_abi::{ClientEntry, Setting, Subject};
 use xqos_client::Control;
 use xqos_sys::monotonic_ns;
+use xqos_sys::proc::RunTimes;
 
 /// The first frames do not count, because mpv creates and shows its window meanwhile.
 const FIRST: usize = 10;
@@ -50,7 +51,7 @@ impl Stay {
         until: impl FnOnce() -> Result<()>,
     ) -> Result<Stay> {
         let schedstat = server.schedstat();
-        let delayed_ns = || SchedStat::delayed_ns(schedstat.as_ref());
+        let delayed_ns = || schedstat.as_ref().map_or(0, RunTimes::delayed_ns);
         let (began_ns, delayed_before_ns) = (monotonic_ns(), delayed_ns());
         let mut loads = Vec::new();
         for load in case.loads.iter().filter(|_| case.setting.before.is_some()) {

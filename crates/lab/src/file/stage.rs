@@ -9,7 +9,7 @@ use super::measure::Measure;
 use super::measuring::measure;
 use super::started::Started;
 use crate::disturbance::Watch;
-use crate::process::{self, Memory, SchedStat};
+use crate::process;
 use crate::processor::{Pinned, Reserved, SCENE, boost};
 use crate::program::require;
 use crate::server::{Kind, Module, Server, Setup};
@@ -20,6 +20,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use xqos_abi::{ClientEntry, ClientList, ServerInfo};
 use xqos_client::Control;
+use xqos_sys::proc::Memory;
 
 /// A measurement during which the server had no processor time is repeated at most this often.
 const MOST_PAUSES: u32 = 50;
@@ -247,7 +248,7 @@ impl Count {
 
     fn without_asking(server: &Server, loads: &[Running]) -> Result<Count> {
         let switches = server.switches()?.iter().map(|thread| thread.voluntary + thread.involuntary).sum();
-        let delayed_ns = SchedStat::delayed_ns(server.schedstat().as_ref());
+        let delayed_ns = server.schedstat().map_or(0, |times| times.delayed_ns());
         let written = loads.iter().filter_map(Running::written).sum();
         let (at, watcher) = (Instant::now(), process::cpu_time_of_threads(server.pid(), WATCHER)?);
         let (cpu, memory) = (server.cpu_time()?, server.memory()?);

@@ -240,8 +240,7 @@ pub(super) struct Xwayland {
 impl Xwayland {
     /// The path of the copy identifies the process, which alone runs it. An ended process has no command line.
     pub fn is_running(&self) -> bool {
-        let words = fs::read(format!("/proc/{}/cmdline", self.pid)).unwrap_or_default();
-        words.starts_with(self.program.as_os_str().as_bytes())
+        sys::proc::command_line(self.pid as i32).starts_with(self.program.as_os_str().as_bytes())
     }
 }
 

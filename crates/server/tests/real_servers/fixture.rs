@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 use xqos_abi::{ByteOrder, ClientEntry, PolicyChange, ServerInfo, entry_flag};
 use xqos_client::Control;
 use xqos_core::PolicyKind;
-use xqos_lab::process;
 use xqos_lab::server::{Kind, Module, Server, Setup, find_module};
 
 use crate::wire::Wire;
@@ -195,7 +194,7 @@ impl Fixture {
 
     /// The server's private memory in kilobytes.
     pub fn private_kb(&self) -> u64 {
-        process::memory(self.pid()).unwrap().private_dirty_kb
+        self.memory().unwrap().private_dirty_kb
     }
 }
 
