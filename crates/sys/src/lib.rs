@@ -27,8 +27,8 @@ pub use child::{adopt_orphans, end_with_this_thread, fork, hand_over, isolate, r
 pub use files::{peer, peer_pid, poll, readable, ready, select, wait_for_terminal};
 pub use network::{Interface, Namespaces, enter_before_exec, network_of, open_tun, unshare};
 pub use own::{
-    calling_user, effective_ids, has_capabilities, has_keyboard, host_name, may_set_scheduling, monotonic_ns, own_path,
-    realtime_offset_ns, terminal_columns,
+    calling_user, clock_source, effective_ids, has_capabilities, has_keyboard, host_name, may_set_scheduling,
+    monotonic_ns, own_path, realtime_offset_ns, terminal_columns, unknown_user,
 };
 pub use proc::{Process, Processes, Procfs, exists, pids, threads};
 pub use program::{last_part, program};

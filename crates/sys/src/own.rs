@@ -6,7 +6,7 @@ use rustix::process::{getegid, geteuid, getpgrp};
 use rustix::termios::{tcgetpgrp, tcgetwinsize};
 use rustix::thread::{CapabilitySet, capabilities};
 use rustix::time::{ClockId, clock_gettime};
-use std::io;
+use std::{fs, io};
 
 /// CLOCK_REALTIME minus CLOCK_MONOTONIC, in nanoseconds.
 pub fn realtime_offset_ns() -> i64 {
@@ -62,4 +62,47 @@ pub fn may_set_scheduling() -> bool {
 /// True if the file has capabilities; the dynamic loader then treats it like a setuid program.
 pub fn has_capabilities(path: &std::path::Path) -> bool {
     getxattr(path, "security.capability", &mut [0; 64]).is_ok_and(|bytes| bytes > 0)
+}
+
+/// What the kernel's clock is based on; empty if unknown.
+pub fn clock_source() -> String {
+    let source = fs::read_to_string("/sys/devices/system/clocksource/clocksource0/current_clocksource");
+    source.unwrap_or_default().trim().to_owned()
+}
+
+/// The id that stands for all users without an id in this process's user namespace; `None` if every user has one.
+pub fn unknown_user() -> Option<u32> {
+    /// The default of `overflowuid` in the kernel.
+    const OVERFLOW: u32 = 65534;
+    let overflow = fs::read_to_string("/proc/sys/kernel/overflowuid").ok();
+    let overflow = overflow.and_then(|text| text.trim().parse().ok()).unwrap_or(OVERFLOW);
+    // Without /proc the user namespace is unknown, so assume that this id stands for unknown users.
+    let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    (!is_mapped(&map, overflow)).then_some(overflow)
+}
+
+/// Returns true if this uid_map (user_namespaces(7)) maps the given user id.
+fn is_mapped(map: &str, uid: u32) -> bool {
+    map.lines().any(|line| {
+        let mut words = line.split_ascii_whitespace().map(str::parse::<u64>);
+        let (Some(Ok(first)), Some(Ok(_)), Some(Ok(count))) = (words.next(), words.next(), words.next()) else {
+            return false;
+        };
+        (first..first.saturating_add(count)).contains(&uid.into())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_user_without_a_number_in_the_namespace_is_not_mapped() {
+        const ALL: &str = "         0          0 4294967295\n";
+        const CONTAINER: &str = "         0     100000      65536\n";
+        const ROOTLESS: &str = "         0       1000          1\n         1     100000       1000\n";
+        assert_eq!([ALL, CONTAINER, ROOTLESS, ""].map(|map| is_mapped(map, 65534)), [true, true, false, false]);
+        assert!(is_mapped(ROOTLESS, 1000) && !is_mapped(ROOTLESS, 1001));
+        assert!(!is_mapped("no map", 0));
+    }
 }

@@ -206,9 +206,8 @@ fn own_file_name() -> Option<String> {
 
 fn looks_like_x_server() -> bool {
     const SERVERS: [&str; 8] = ["Xorg", "Xvfb", "Xephyr", "Xtigervnc", "Xvnc", "Xwayland", "Xnest", "X"];
-    std::fs::read_link("/proc/self/exe")
-        .ok()
-        .and_then(|path| path.file_name().map(|name| name.to_string_lossy().into_owned()))
-        // A diverted program has the suffix .distrib.
-        .is_some_and(|name| SERVERS.contains(&name.split('.').next().unwrap_or_default()))
+    let program = std::env::current_exe().unwrap_or_default();
+    let name = program.file_name().unwrap_or_default().to_string_lossy();
+    // A diverted program has the suffix .distrib.
+    SERVERS.contains(&name.split('.').next().unwrap_or_default())
 }

@@ -10,6 +10,7 @@ use std::io;
 use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::thread::{self, JoinHandle};
 use xqos_core::Time;
+use xqos_sys::proc::RunTimes;
 
 /// Waits until a descriptor is readable, a signal arrives, or the time is up. Ignores negative descriptors.
 pub fn wait_for(descriptors: impl Iterator<Item = RawFd>, until: Time) {
@@ -46,7 +47,7 @@ pub fn thread_cpu_ns() -> u64 {
 
 /// How long the calling thread has been ready to run without a processor, in nanoseconds, if the kernel tells.
 pub fn thread_delayed_ns() -> Option<u64> {
-    std::fs::read_to_string("/proc/thread-self/schedstat").ok()?.split_whitespace().nth(1)?.parse().ok()
+    RunTimes::of_this_thread()?.read_ns().map(|(_, delayed_ns)| delayed_ns)
 }
 
 /// The user that the process runs as.

@@ -4,7 +4,6 @@
 use crate::host::kernel;
 use crate::mechanism::host::Established;
 use crate::mechanism::identity::Identity;
-use std::fs;
 use std::os::fd::RawFd;
 
 pub fn identity_of(fd: RawFd) -> Identity {
@@ -15,22 +14,17 @@ pub fn identity_of(fd: RawFd) -> Identity {
 pub fn established(identity: Identity, fd: RawFd, program: Option<String>) -> Established {
     let Identity { pid, .. } = identity;
     let by_pid = || if pid > 0 { xqos_sys::program(pid) } else { String::new() };
+    let group = if pid > 0 { xqos_sys::proc::control_group(pid) } else { None }.unwrap_or_default();
     Established {
         program: program.unwrap_or_else(by_pid),
-        control_group: application_of(pid),
+        control_group: application_in(&group).map(str::to_owned),
         host: if identity.is_local() { None } else { kernel::peer_address(fd) },
     }
 }
 
-/// The control group of a process's application ([`application_in`]).
-fn application_of(pid: i32) -> Option<String> {
-    let lines = (pid > 0).then(|| fs::read_to_string(format!("/proc/{pid}/cgroup")).ok())??;
-    application_in(&lines).map(str::to_owned)
-}
-
-/// The application in /proc/PID/cgroup: the name that a desktop gives to the scope or service of a program it starts.
-fn application_in(lines: &str) -> Option<&str> {
-    let path = lines.lines().find_map(|line| line.strip_prefix("0::"))?;
+/// The application in the path of a control group: the name that a desktop gives to the scope or service of a program
+/// that it starts.
+fn application_in(path: &str) -> Option<&str> {
     let unit = path.rsplit('/').find(|part| part.ends_with(".scope") || part.ends_with(".service"))?;
     unit.strip_prefix("app-")?.strip_suffix(".scope").or_else(|| unit.strip_prefix("app-")?.strip_suffix(".service"))
 }
@@ -42,11 +36,11 @@ mod tests {
     #[test]
     fn applications_are_recognised_by_their_control_groups() {
         let of = |path: &str| application_in(path).map(str::to_owned);
-        let user = "0::/user.slice/user-1000.slice/user@1000.service/app.slice";
-        assert_eq!(of(&format!("{user}/app-gnome-firefox-77.scope\n")).as_deref(), Some("gnome-firefox-77"));
-        assert_eq!(of(&format!("{user}/app-org.kde.konsole@1.service\n")).as_deref(), Some("org.kde.konsole@1"));
-        assert_eq!(of("0::/user.slice/user-0.slice/session-2.scope\n"), None);
-        assert_eq!(of("12:cpu:/app-x-1.scope\n0::/\n"), None);
+        let user = "/user.slice/user-1000.slice/user@1000.service/app.slice";
+        assert_eq!(of(&format!("{user}/app-gnome-firefox-77.scope")).as_deref(), Some("gnome-firefox-77"));
+        assert_eq!(of(&format!("{user}/app-org.kde.konsole@1.service")).as_deref(), Some("org.kde.konsole@1"));
+        assert_eq!(of("/user.slice/user-0.slice/session-2.scope"), None);
+        assert_eq!(of("/"), None);
         assert_eq!(of(""), None);
     }
 }

@@ -143,9 +143,7 @@ pub fn peek(fd: RawFd, buffer: &mut [u8]) -> usize {
 
 /// The display that a listening socket of this process serves.
 pub fn display_of_process() -> Option<u32> {
-    let numbers =
-        std::fs::read_dir("/proc/self/fd").ok()?.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
-    numbers.filter(|&fd| is_listening(fd)).find_map(display_of)
+    xqos_sys::proc::own_descriptors().into_iter().filter(|&fd| is_listening(fd)).find_map(display_of)
 }
 
 fn is_listening(fd: RawFd) -> bool {

@@ -25,8 +25,7 @@ impl Ticks {
     pub const UNKNOWN: Ticks = Ticks { usable: false, rate: 0, began: (Time(0), 0), slice: (Time(0), 0) };
 
     pub fn begin() -> Ticks {
-        let source = std::fs::read_to_string("/sys/devices/system/clocksource/clocksource0/current_clocksource");
-        let usable = cfg!(target_arch = "x86_64") && source.is_ok_and(|source| source.trim() == "tsc");
+        let usable = cfg!(target_arch = "x86_64") && xqos_sys::clock_source() == "tsc";
         let at = read_both();
         Ticks { usable, rate: 0, began: at, slice: at }
     }

@@ -13,11 +13,12 @@
 
 use crate::host::kernel::new_epoll;
 use crate::host::real_libc::control;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::os::fd::{OwnedFd, RawFd};
 use std::sync::Arc;
 use xqos_core::Time;
+use xqos_sys::proc::{epoll_targets, own_epolls};
 
 /// The time between two searches through all open descriptors, if the server's epoll is not found.
 const SEARCH_NS: u64 = 1_000_000_000;
@@ -84,13 +85,8 @@ impl ServerFds {
 
     /// Searches all open descriptors for the server's epoll.
     fn search(&mut self) -> Option<File> {
-        let open = fs::read_dir("/proc/self/fd").ok()?;
-        let epolls = open.flatten().filter(|entry| {
-            fs::read_link(entry.path()).is_ok_and(|target| target.as_os_str() == "anon_inode:[eventpoll]")
-        });
-        let mut infos = epolls.filter_map(|entry| File::open(info_path(entry.file_name().to_str()?)).ok());
-        let found =
-            infos.find_map(|mut info| holds(&mut info, self.known, &mut self.text, &mut self.found).then_some(info));
+        let found = own_epolls()
+            .find_map(|mut info| holds(&mut info, self.known, &mut self.text, &mut self.found).then_some(info));
         if found.is_none() {
             self.found.clear();
         }
@@ -112,10 +108,6 @@ impl ServerFds {
     }
 }
 
-fn info_path(descriptor: &str) -> String {
-    format!("/proc/self/fdinfo/{descriptor}")
-}
-
 /// Returns true if the epoll watches `known`. Fills `found` with all descriptors that it watches.
 fn holds(info: &mut File, known: RawFd, text: &mut String, found: &mut Vec<RawFd>) -> bool {
     text.clear();
@@ -123,14 +115,8 @@ fn holds(info: &mut File, known: RawFd, text: &mut String, found: &mut Vec<RawFd
     if info.rewind().and_then(|()| info.read_to_string(text)).is_err() {
         return false;
     }
-    found.extend(descriptors(text));
+    found.extend(epoll_targets(text));
     found.contains(&known)
-}
-
-/// Parses lines such as `tfd:        5 events:       19 data: 7f01a8  pos:0 ino:1c2 sdev:9`.
-fn descriptors(info: &str) -> impl Iterator<Item = RawFd> {
-    let targets = info.lines().filter_map(|line| line.strip_prefix("tfd:"));
-    targets.filter_map(|rest| rest.split_whitespace().next()?.parse().ok())
 }
 
 /// Removes the clients' descriptors by binary search.
@@ -183,13 +169,6 @@ mod tests {
 
     fn send(to: &mut UnixStream) {
         std::io::Write::write_all(to, b"x").unwrap();
-    }
-
-    #[test]
-    fn only_target_lines_are_parsed() {
-        let info = "pos:\t0\nflags:\t02\nmnt_id:\t15\ntfd:        5 events:       19 data: 7f01a8  pos:0\n\
-                    tfd:       12 events: 80000019 data:  1\ntfd: x\n";
-        assert_eq!(descriptors(info).collect::<Vec<_>>(), [5, 12]);
     }
 
     #[test]
