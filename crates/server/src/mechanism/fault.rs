@@ -7,31 +7,23 @@
 
 use crate::mechanism::settings::{FaultPlace, PlannedFault};
 use std::any::Any;
-use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Why xqos steps aside. `E` is the host's error.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fault<E> {
+    #[error("{0}")]
     Panicked(String),
     /// A test requested this fault ([`FaultPlace::Check`]).
+    #[error("a test asked for a failed check")]
     Planned,
+    #[error("{0}")]
     Host(E),
 }
 
 impl<E> From<E> for Fault<E> {
     fn from(error: E) -> Fault<E> {
         Fault::Host(error)
-    }
-}
-
-impl<E: fmt::Display> fmt::Display for Fault<E> {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        match self {
-            Fault::Panicked(message) => f.write_str(message),
-            Fault::Planned => f.write_str("a test asked for a failed check"),
-            Fault::Host(error) => error.fmt(f),
-        }
     }
 }
 

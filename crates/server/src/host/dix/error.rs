@@ -1,46 +1,33 @@
 // SPDX-License-Identifier: MIT
 //! Why the dix host cannot serve a server, or cannot continue to serve it.
 
-use std::fmt;
 use std::io;
 
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The extension was set up before the module was registered.
+    #[error("the module was not registered")]
     NotRegistered,
-    /// The server has no opcode left for another extension.
+    /// No opcode is left.
+    #[error("the server has no room for another extension")]
     NoRoom,
+    #[error("a timer could not be created: {0}")]
     Timer(io::Error),
+    #[error("the watcher thread could not be started: {0}")]
     Watcher(io::Error),
+    #[error("the watcher thread ended because of a fault")]
     WatcherEnded,
-    /// The server does not poll our timer.
+    #[error("the server does not poll the timer of xqos")]
     NotPolled,
+    #[error("the server's list of ready clients was not found")]
     NoRing,
+    #[error("the server's list of ready clients has an unexpected form")]
     BrokenRing,
-    /// The vendor and release of an unknown server.
+    /// The vendor and release.
+    #[error("this build does not know the client record of the server \"{0}\" {1}")]
     UnknownServer(String, u32),
+    #[error("the server's client record differs from what this build expects")]
     UnknownRecord,
+    #[error("a client has the invalid index {0}")]
     ClientIndex(usize),
 }
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        match self {
-            Error::NotRegistered => f.write_str("the module was not registered"),
-            Error::NoRoom => f.write_str("the server has no room for another extension"),
-            Error::Timer(error) => write!(f, "a timer could not be created: {error}"),
-            Error::Watcher(error) => write!(f, "the watcher thread could not be started: {error}"),
-            Error::WatcherEnded => f.write_str("the watcher thread ended because of a fault"),
-            Error::NotPolled => f.write_str("the server does not poll the timer of xqos"),
-            Error::NoRing => f.write_str("the server's list of ready clients was not found"),
-            Error::BrokenRing => f.write_str("the server's list of ready clients has an unexpected form"),
-            Error::UnknownServer(vendor, release) => {
-                write!(f, "this build does not know the client record of the server \"{vendor}\" {release}")
-            }
-            Error::UnknownRecord => f.write_str("the server's client record differs from what this build expects"),
-            Error::ClientIndex(index) => write!(f, "a client has the invalid index {index}"),
-        }
-    }
-}
-
-impl std::error::Error for Error {}
