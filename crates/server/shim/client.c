@@ -48,12 +48,12 @@ uint32_t xqos_client_last_request(const void *client)
     return record->majorOp | (uint32_t) record->minorOp << 16;
 }
 
-int xqos_client_swapped(const void *client)
+bool xqos_client_swapped(const void *client)
 {
     return ((const ClientRec *) client)->swapped;
 }
 
-int xqos_client_gone(const void *client)
+bool xqos_client_gone(const void *client)
 {
     const ClientRec *record = client;
 

@@ -6,6 +6,7 @@
 #ifndef XQOS_SHIM_CLIENT_H
 #define XQOS_SHIM_CLIENT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* A node in one of the server's rings of ready clients. */
@@ -18,9 +19,9 @@ uint32_t xqos_client_base(const void *client);
 uint32_t xqos_client_sequence(const void *client);
 /* Major opcode + 65536 x minor opcode of the last request. */
 uint32_t xqos_client_last_request(const void *client);
-int xqos_client_swapped(const void *client);
-/* Nonzero if the client's connection is closed or about to be closed. */
-int xqos_client_gone(const void *client);
+bool xqos_client_swapped(const void *client);
+/* True if the client's connection is closed or about to be closed. */
+bool xqos_client_gone(const void *client);
 /* 0 connecting, 1 running, 2 retained, 3 gone. */
 int xqos_client_state(const void *client);
 int xqos_client_priority(const void *client);

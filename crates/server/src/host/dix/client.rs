@@ -107,21 +107,13 @@ impl Client {
         base: u32 = xqos_client_base;
         sequence: u32 = xqos_client_sequence;
         last_request: u32 = xqos_client_last_request;
-        swapped: c_int = xqos_client_swapped;
-        gone: c_int = xqos_client_gone;
+        is_swapped: bool = xqos_client_swapped;
+        /// Returns true if the client's connection is closed or about to be closed.
+        is_gone: bool = xqos_client_gone;
         priority: i32 = xqos_client_priority;
         request_vector: *const c_void = xqos_client_request_vector;
         /// The client's node in the server's rings; linked to itself if the client is in no ring.
         ring: *mut Ring = xqos_client_ring;
-    }
-
-    pub fn is_swapped(self) -> bool {
-        self.swapped() != 0
-    }
-
-    /// Returns true if the client's connection is closed.
-    pub fn is_gone(self) -> bool {
-        self.gone() != 0
     }
 
     pub fn state(self) -> State {
