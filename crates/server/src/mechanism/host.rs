@@ -74,7 +74,8 @@ pub struct Established {
     pub host: Option<String>,
 }
 
-/// What the mechanism asks a server. What it wants done, it says in [`Action`](crate::mechanism::action::Action)s.
+/// What the mechanism asks a server. What it wants done, it says in [`Action`](crate::mechanism::action::Action)s. The
+/// methods with a body answer for a server of which only its libc calls are known.
 pub trait Host {
     /// Why xqos cannot serve a server, or cannot continue to serve it.
     type Error: std::error::Error;
@@ -97,11 +98,17 @@ pub trait Host {
     // The server.
 
     /// The number of screens; 0 until it is known.
-    fn screens(&self) -> usize;
+    fn screens(&self) -> usize {
+        0
+    }
     /// A resource id of the client that redirects the top-level windows of this screen, if any client does.
-    fn redirector(&self, screen: usize) -> Option<u32>;
+    fn redirector(&self, _screen: usize) -> Option<u32> {
+        None
+    }
     /// Resource ids of the clients that have grabbed the pointer and the keyboard; 0 if not grabbed or not known.
-    fn device_grabs(&self) -> [u32; 2];
+    fn device_grabs(&self) -> [u32; 2] {
+        [0; 2]
+    }
     /// The approximate memory of the host in bytes.
     fn memory_bytes(&self) -> usize;
 
@@ -131,7 +138,11 @@ pub trait Host {
     /// The work done in the slice that has just ended; `None` if nothing was executed.
     fn finish(&mut self) -> Option<Work>;
     /// The next rest that was executed in that slice.
-    fn take_finished(&mut self) -> Option<FinishedRest>;
+    fn take_finished(&mut self) -> Option<FinishedRest> {
+        None
+    }
     /// `None` if the requests of this server cannot be cut.
-    fn cut_totals(&self) -> Option<CutTotals>;
+    fn cut_totals(&self) -> Option<CutTotals> {
+        None
+    }
 }

@@ -9,7 +9,7 @@ use crate::host::kernel::{self, now};
 use crate::host::real_libc;
 use crate::host::watcher::Watcher;
 use crate::mechanism::action::Action;
-use crate::mechanism::host::{CutTotals, FinishedRest, Host, Work};
+use crate::mechanism::host::{Host, Work};
 use crate::mechanism::identity::Identity;
 use std::convert::Infallible;
 use std::io;
@@ -46,18 +46,6 @@ impl Host for Libc {
 
     fn raises(&self) -> u32 {
         self.raised_before + self.lender.as_ref().map_or(0, |lender| lender.loan().raises())
-    }
-
-    fn screens(&self) -> usize {
-        0
-    }
-
-    fn redirector(&self, _screen: usize) -> Option<u32> {
-        None
-    }
-
-    fn device_grabs(&self) -> [u32; 2] {
-        [0; 2]
     }
 
     fn memory_bytes(&self) -> usize {
@@ -118,14 +106,6 @@ impl Host for Libc {
         let still_ready = self.known(client).is_some_and(LibcClient::is_ready);
         let LibcSlice { requests, bytes, last_request, .. } = running;
         Some(Work { client, requests, bytes, last_request, still_ready, is_cut: false, in_parts_ns: None })
-    }
-
-    fn take_finished(&mut self) -> Option<FinishedRest> {
-        None
-    }
-
-    fn cut_totals(&self) -> Option<CutTotals> {
-        None
     }
 }
 

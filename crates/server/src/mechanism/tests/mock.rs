@@ -13,7 +13,7 @@ use crate::mechanism::action::Action;
 use crate::mechanism::early_end::{EarlyEnd, Verdict};
 use crate::mechanism::engine::{Engine, Outcome};
 use crate::mechanism::fault::Fault;
-use crate::mechanism::host::{Connection, CutTotals, Established, FinishedRest, Host, ObservedRequests, Work};
+use crate::mechanism::host::{Connection, Established, Host, ObservedRequests, Work};
 use crate::mechanism::identity::Identity;
 use crate::mechanism::requests::{self, Format, Refused};
 use crate::mechanism::settings::Settings;
@@ -227,10 +227,6 @@ impl Host for Mock {
         self.redirector
     }
 
-    fn device_grabs(&self) -> [u32; 2] {
-        [0; 2]
-    }
-
     fn memory_bytes(&self) -> usize {
         0
     }
@@ -278,14 +274,6 @@ impl Host for Mock {
     fn finish(&mut self) -> Option<Work> {
         self.chosen = None;
         self.ran.take()
-    }
-
-    fn take_finished(&mut self) -> Option<FinishedRest> {
-        None
-    }
-
-    fn cut_totals(&self) -> Option<CutTotals> {
-        None
     }
 }
 
