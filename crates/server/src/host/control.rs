@@ -12,7 +12,6 @@ use crate::mechanism::engine::Engine;
 use crate::mechanism::host::Host;
 use crate::mechanism::identity::Identity;
 use crate::mechanism::requests::{self, Format, Refused};
-use std::cell::{Cell, RefCell};
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -43,11 +42,11 @@ struct ControlConnection {
     sequence: u16,
     descriptor: Option<OwnedFd>,
     /// Bytes that did not fit into the socket's buffer.
-    output: RefCell<Vec<u8>>,
+    output: Vec<u8>,
     epoll: RawFd,
     /// The epoll reports that the socket can be written, not that it can be read.
-    awaits_room: Cell<bool>,
-    is_gone: Cell<bool>,
+    awaits_room: bool,
+    is_gone: bool,
 }
 
 #[derive(Debug)]
@@ -109,7 +108,7 @@ impl Connections {
             self.accept(epoll, stream);
         }
         self.open.iter_mut().for_each(ControlConnection::receive);
-        let is_over = |one: &ControlConnection| one.is_gone.get() && !one.has_request();
+        let is_over = |one: &ControlConnection| one.is_gone && !one.has_request();
         let gone = self.open.iter().filter(|one| is_over(one)).map(|one| one.id).collect();
         self.open.retain(|one| !is_over(one));
         gone
@@ -142,34 +141,33 @@ impl Connections {
             input: Vec::new(),
             sequence: 0,
             descriptor: None,
-            output: RefCell::default(),
+            output: Vec::new(),
             epoll,
-            awaits_room: Cell::new(false),
-            is_gone: Cell::new(false),
+            awaits_room: false,
+            is_gone: false,
         });
     }
 
     pub fn identity(&self, asker: ClientId) -> Option<Identity> {
-        self.connection(asker).map(|one| one.identity)
+        self.open.iter().find(|one| one.id == asker).map(|one| one.identity)
     }
 
-    pub fn send_event(&self, listener: ClientId, event: &Notify) {
+    pub fn send_event(&mut self, listener: ClientId, event: &Notify) {
         if let Some(one) = self.connection(listener) {
             one.send(&event.encode(EVENT, one.sequence, ByteOrder::NATIVE));
         }
     }
 
     pub fn hand_over(&mut self, asker: ClientId, fd: OwnedFd) -> io::Result<()> {
-        let one = self.open.iter_mut().find(|one| one.id == asker).ok_or(io::ErrorKind::NotConnected)?;
-        one.descriptor = Some(fd);
+        self.connection(asker).ok_or(io::ErrorKind::NotConnected)?.descriptor = Some(fd);
         Ok(())
     }
 
     fn reply(&mut self, asked: &ControlRequest, answer: Result<Option<Vec<u8>>, Refused>) {
-        let Some(one) = self.open.iter_mut().find(|one| one.id == asked.asker) else { return };
+        let Some(one) = self.connection(asked.asker) else { return };
         let descriptor = one.descriptor.take();
         match (answer, descriptor) {
-            (Ok(Some(reply)), Some(descriptor)) => one.send_with(&reply, &descriptor),
+            (Ok(Some(reply)), Some(descriptor)) => one.send_with(reply, &descriptor),
             (Ok(Some(reply)), None) => one.send(&reply),
             (Ok(None), _) => one.send(&done(asked.sequence)),
             (Err(refused), _) => {
@@ -179,8 +177,8 @@ impl Connections {
         }
     }
 
-    fn connection(&self, id: ClientId) -> Option<&ControlConnection> {
-        self.open.iter().find(|one| one.id == id)
+    fn connection(&mut self, id: ClientId) -> Option<&mut ControlConnection> {
+        self.open.iter_mut().find(|one| one.id == id)
     }
 }
 
@@ -194,7 +192,7 @@ impl Drop for ControlConnection {
 impl ControlConnection {
     fn receive(&mut self) {
         self.flush();
-        if self.is_gone.get() || !self.output.borrow().is_empty() || self.has_request() {
+        if self.is_gone || !self.output.is_empty() || self.has_request() {
             return;
         }
         // The epoll will report any remaining input again.
@@ -219,7 +217,7 @@ impl ControlConnection {
 
     /// Takes a complete request, unless a reply waits for room. An impossible length ends the connection.
     fn take_request(&mut self) -> Option<ControlRequest> {
-        let bytes = self.next_bytes().filter(|_| self.output.borrow().is_empty())?;
+        let bytes = self.next_bytes().filter(|_| self.output.is_empty())?;
         if !(4..=MAX_REQUEST_BYTES).contains(&bytes) {
             self.input.clear();
             self.end();
@@ -233,72 +231,59 @@ impl ControlConnection {
         Some(ControlRequest { asker: self.id, sequence: self.sequence, bytes })
     }
 
-    fn send(&self, bytes: &[u8]) {
-        if self.is_gone.get() {
+    fn send(&mut self, bytes: &[u8]) {
+        if self.is_gone {
             return;
         }
-        let was_empty = self.output.borrow().is_empty();
-        self.output.borrow_mut().extend_from_slice(bytes);
+        let was_empty = self.output.is_empty();
+        self.output.extend_from_slice(bytes);
         if was_empty {
             self.flush();
-            if !self.output.borrow().is_empty() {
+            if !self.output.is_empty() {
                 self.wait();
             }
         }
-        if self.output.borrow().len() > MAX_UNREAD_BYTES {
+        if self.output.len() > MAX_UNREAD_BYTES {
             self.end();
         }
     }
 
     /// Closes the connection. The epoll reports this, so the server drops the connection soon, even if no other one has
     /// data.
-    fn end(&self) {
-        self.is_gone.set(true);
-        self.output.take();
+    fn end(&mut self) {
+        self.is_gone = true;
+        self.output = Vec::new();
         let _ = self.stream.shutdown(Shutdown::Both);
     }
 
     /// Writes as much as fits into the socket's buffer.
-    fn flush(&self) {
-        let mut output = self.output.borrow_mut();
-        let (mut written, mut is_broken) = (0, false);
-        while written < output.len() {
-            match (&self.stream).write(&output[written..]) {
+    fn flush(&mut self) {
+        let mut written = 0;
+        while written < self.output.len() {
+            match self.stream.write(&self.output[written..]) {
                 Ok(bytes) => written += bytes,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                Err(_) => {
-                    is_broken = true;
-                    break;
-                }
+                Err(_) => return self.end(),
             }
         }
-        output.drain(..written);
-        drop(output);
-        if is_broken {
-            self.end();
-        }
+        self.output.drain(..written);
     }
 
     /// Makes the epoll report when the connection can go on: when a reply or a request is left, once there is room.
-    fn wait(&self) {
-        let awaits_room = !self.output.borrow().is_empty() || self.has_request();
-        if self.awaits_room.replace(awaits_room) != awaits_room {
+    fn wait(&mut self) {
+        let awaits_room = !self.output.is_empty() || self.has_request();
+        if std::mem::replace(&mut self.awaits_room, awaits_room) != awaits_room {
             real_libc::watch_own_for(self.epoll, self.stream.as_raw_fd(), awaits_room);
         }
     }
 
     /// The second byte of the reply is the number of descriptors sent with it.
-    fn send_with(&self, reply: &[u8], descriptor: &OwnedFd) {
-        let mut reply = reply.to_vec();
+    fn send_with(&mut self, mut reply: Vec<u8>, descriptor: &OwnedFd) {
         reply[1] = 1;
-        if !self.output.borrow().is_empty() {
-            // The descriptor would arrive before the bytes that still wait in `output`.
-            self.end();
-            return;
-        }
-        let sent = real_libc::send_with_descriptor(self.stream.as_raw_fd(), &reply, descriptor.as_raw_fd());
-        if sent.is_err() {
+        let send = || real_libc::send_with_descriptor(self.stream.as_raw_fd(), &reply, descriptor.as_raw_fd());
+        // The descriptor would arrive before bytes that still wait in `output`.
+        if !self.output.is_empty() || send().is_err() {
             self.end();
         }
     }
@@ -336,7 +321,7 @@ pub fn answer_all<H: Host>(
             break;
         }
     }
-    with(&mut |engine| connections(&mut engine.host).open.iter().for_each(ControlConnection::wait));
+    with(&mut |engine| connections(&mut engine.host).open.iter_mut().for_each(ControlConnection::wait));
 }
 
 fn bind(path: &Path) -> io::Result<UnixListener> {
@@ -434,7 +419,7 @@ mod tests {
         assert_eq!(at, second);
         connections.reply(&asked, Ok(Some(large.clone())));
         assert!(next(&mut connections).is_none(), "its reply waits for room");
-        connections.open.iter().for_each(ControlConnection::wait);
+        connections.open.iter_mut().for_each(ControlConnection::wait);
         let mut read = vec![0; large.len()];
         let peer = &mut peers[second];
         peer.set_nonblocking(true).unwrap();
@@ -461,7 +446,7 @@ mod tests {
         connections.accept(epoll.as_raw_fd(), ours);
         let id = connections.open[0].id;
         let event = Notify::decode(&[0; 32], ByteOrder::NATIVE).unwrap();
-        let unread = |connections: &Connections| connections.open[0].output.borrow().capacity();
+        let unread = |connections: &Connections| connections.open[0].output.capacity();
         for _ in 0..2 * MAX_UNREAD_BYTES / 32 {
             connections.send_event(id, &event);
         }

@@ -48,7 +48,6 @@ use crate::host::watcher::Watcher;
 use crate::mechanism::early_end::EarlyEnd;
 use alarm::Alarm;
 use clients::LibcClient;
-use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::ffi::c_int;
 use std::io;
@@ -98,9 +97,9 @@ pub struct Libc {
     awaited: Vec<RawFd>,
     running: LibcSlice,
     slice: u64,
-    early: RefCell<EarlyEnd>,
-    ask_at: Cell<Time>,
-    end: Cell<bool>,
+    early: EarlyEnd,
+    ask_at: Time,
+    end: bool,
     timer: OwnedFd,
     /// The sockets of clients that the server does not listen to, watched for data.
     waiting: OwnedFd,
@@ -133,9 +132,9 @@ impl Libc {
             awaited: Vec::new(),
             running: LibcSlice::default(),
             slice: 0,
-            early: RefCell::default(),
-            ask_at: Cell::new(Time::NEVER),
-            end: Cell::new(false),
+            early: EarlyEnd::default(),
+            ask_at: Time::NEVER,
+            end: false,
             timer,
             waiting,
             alarm: Alarm::default(),

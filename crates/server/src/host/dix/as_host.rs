@@ -267,7 +267,7 @@ impl Dix {
         }
     }
 
-    fn notify(&self, listener: ClientId, event: &Notify) -> Option<ServerCall> {
+    fn notify(&mut self, listener: ClientId, event: &Notify) -> Option<ServerCall> {
         if usize::from(listener.0) >= ClientId::LIMIT {
             self.control.send_event(listener, event);
             return None;

@@ -116,11 +116,11 @@ impl Acts for Libc {
     fn carry_out(&mut self, action: Action) -> Option<Infallible> {
         match action {
             Action::Serve { slice, at } => self.serve(&slice, at),
-            Action::EndSlice => self.end.set(true),
+            Action::EndSlice => self.end = true,
             Action::Watch { contest, until } => {
                 self.slice += 1;
                 self.running.contest = Some((contest, until));
-                self.ask_at.set(until);
+                self.ask_at = until;
             }
             Action::WatchServer { .. } => self.running.server_may_preempt = true,
             Action::WatchClient { client, rank, loan_ns } => self.watch_client(client, rank, loan_ns),
@@ -162,7 +162,7 @@ impl Libc {
             Choice::Client(id, _) => Some(id),
             Choice::Server => None,
         };
-        self.end.set(false);
+        self.end = false;
         self.running = LibcSlice { chosen, checked_at: now, ..LibcSlice::default() };
     }
 

@@ -114,18 +114,18 @@ impl Libc {
     }
 
     fn is_over(&mut self, now: Time) -> bool {
-        let Some((_, until)) = self.running.contest else { return self.end.get() };
-        if now >= self.ask_at.get() {
-            self.ask_at.set(Time::NEVER);
+        let Some((_, until)) = self.running.contest else { return self.end };
+        if now >= self.ask_at {
+            self.ask_at = Time::NEVER;
             let until = if self.running.ended_at.is_some() { Time::NEVER } else { until };
-            let verdict = self.early.borrow_mut().time_has_come(self.slice, until, now);
+            let verdict = self.early.time_has_come(self.slice, until, now);
             self.carry_out(verdict, now);
         }
-        if !self.end.get() && now.since(self.running.checked_at) >= ARRIVAL_CHECK_NS {
+        if !self.end && now.since(self.running.checked_at) >= ARRIVAL_CHECK_NS {
             self.running.checked_at = now;
             self.check_arrivals(now);
         }
-        self.end.get()
+        self.end
     }
 
     /// Checks which clients have become ready since the slice began.
@@ -137,7 +137,7 @@ impl Libc {
             let (data, bits) = (event.u64, event.events);
             let Some(id) = self.by_data.get(&data).copied() else {
                 if self.running.server_may_preempt {
-                    let verdict = self.early.borrow_mut().server_has_work(self.slice, now);
+                    let verdict = self.early.server_has_work(self.slice, now);
                     self.carry_out(verdict, now);
                 }
                 continue;
@@ -148,7 +148,7 @@ impl Libc {
             let Some(rank) = known.watched.filter(|_| was_idle && known.is_ready()) else { continue };
             // The data may have arrived before the server listened to the client again.
             (known.watched, known.arrived) = (None, known.arrived.or(Some(now)));
-            let verdict = self.early.borrow_mut().arrived(self.slice, &contest, rank, now);
+            let verdict = self.early.arrived(self.slice, &contest, rank, now);
             self.carry_out(verdict, now);
         }
     }
@@ -156,10 +156,10 @@ impl Libc {
     fn carry_out(&mut self, verdict: Verdict, now: Time) {
         match verdict {
             Verdict::Nothing => {}
-            Verdict::AskAt(at) => self.ask_at.set(self.ask_at.get().min(at)),
+            Verdict::AskAt(at) => self.ask_at = self.ask_at.min(at),
             Verdict::End => {
                 self.running.ended_at.get_or_insert(now);
-                self.end.set(true);
+                self.end = true;
             }
         }
     }
