@@ -214,7 +214,7 @@ impl Scheduler {
     /// Moves a client to the queues that its present state requires.
     fn requeue(&mut self, client: ClientId, now: Time) {
         let Some(record) = self.client(client) else { return };
-        let (ready, waits_since, is_desktop) = (record.ready, record.waits_since, self.is_desktop(client));
+        let (ready, waits_since, is_desktop) = (record.ready, record.waits_since, self.is_desktop_client(client));
         let tier = Rank::tier_of(record.facts.sync_priority);
         let held_back = record.paced.is_some() || record.capped || self.has_hard(client);
         let list = record.member_list();
@@ -290,7 +290,7 @@ impl Scheduler {
     }
 
     /// True if the desktop rule applies to this client now.
-    fn is_desktop(&self, client: ClientId) -> bool {
+    pub fn is_desktop_client(&self, client: ClientId) -> bool {
         self.client(client).is_some_and(|record| record.role.is_any())
             && self.desktop.is_on()
             && self.policy.favours_desktop()
@@ -298,7 +298,7 @@ impl Scheduler {
 
     fn tier(&self, client: ClientId) -> i64 {
         let sync_priority = self.client(client).map_or(0, |record| record.facts.sync_priority);
-        Rank::tier_of(sync_priority) - i64::from(self.is_desktop(client))
+        Rank::tier_of(sync_priority) - i64::from(self.is_desktop_client(client))
     }
 
     /// Requeues all clients with a role, after the desktop rule was switched on or off.
@@ -337,7 +337,7 @@ impl Scheduler {
             assert_eq!(record.capped, capped, "{id:?} capped");
             self.verify_reservation(id, record);
             let waits = record.ready && !paced && !record.capped && !self.has_hard(id);
-            let is_desktop = self.is_desktop(id);
+            let is_desktop = self.is_desktop_client(id);
             assert_eq!(self.waiting.contains(id), waits && !is_desktop, "{id:?} waiting");
             assert_eq!(self.desktop.ready.contains(id), waits && is_desktop, "{id:?} waiting, desktop");
             assert!(!(record.ready && record.watched), "{id:?} has arrived and is watched");

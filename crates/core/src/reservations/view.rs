@@ -40,7 +40,7 @@ impl Reservations {
         Some(if is_idle { shared.state.deadline_at_arrival(now) } else { shared.state.deadline })
     }
 
-    /// The next member to serve from a reservation with budget.
+    /// The next member to serve: of the reservation with the earliest deadline among those with budget.
     pub(crate) fn first(&self) -> Option<(Time, ClientId)> {
         let ((deadline, _), number) = self.with_budget.peek()?;
         let (_, client) = *self.all[number.slot()].as_ref()?.ready.first()?;

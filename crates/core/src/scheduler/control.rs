@@ -11,13 +11,11 @@ use crate::{ClientId, GroupId, Outcome, Parameters, Reservation, Supply, Time};
 use alloc::vec::Vec;
 
 impl Scheduler {
-    /// Sets the policy. The new policy starts without any history of the clients.
     pub(super) fn set_policy(&mut self, kind: PolicyKind, now: Time) {
         self.policy = kind.build(&self.parameters);
         self.rejoin(now);
     }
 
-    /// Sets the parameters. The policy restarts if they affect it.
     pub(super) fn set_parameters(&mut self, parameters: Parameters, now: Time) {
         let policy_part = |p: &Parameters| (p.slice_ns, p.timer_interval_ns, p.maximum_slice_ns);
         let concerns_policy = policy_part(&parameters) != policy_part(&self.parameters);
@@ -27,7 +25,6 @@ impl Scheduler {
         }
     }
 
-    /// Sets the pacing of clients that uncover others, and releases those that it holds back.
     pub(super) fn set_pacing(&mut self, pacing: Pacing, now: Time) {
         self.pacing = pacing;
         let held: Vec<ClientId> = self.paced.ids().collect();
@@ -36,8 +33,6 @@ impl Scheduler {
         }
     }
 
-    /// Sets the largest share of compositors and window managers under contention, in millionths; 0 switches the
-    /// desktop rule off.
     pub(super) fn set_desktop_share(&mut self, share_ppm: u32, now: Time) {
         let was_on = self.desktop.is_on();
         self.desktop.share_ppm = share_ppm.min(MAX_SHARE_PPM);
@@ -145,7 +140,7 @@ impl Scheduler {
         admission.map_or(Outcome::None, Outcome::Admission)
     }
 
-    /// Ends a reservation. Returns true if there was one.
+    /// Returns true if there was one.
     pub(super) fn end_reservation(&mut self, holder: Holder, now: Time) -> bool {
         let had_one = self.reservations.end(holder, now);
         if had_one {

@@ -10,9 +10,9 @@ impl Scheduler {
     pub fn decide(&mut self, now: Time) -> Option<Slice> {
         self.running = None;
         let overran_ns = core::mem::take(&mut self.overran_ns);
-        let mut slice = if self.grab.is_some() || (self.next_reserved().is_none() && self.is_servers_choice()) {
+        let mut slice = if self.grab.is_some() || (self.reservations.first().is_none() && self.is_servers_choice()) {
             self.leave_to_server(now)?
-        } else if let Some((deadline, client)) = self.next_reserved() {
+        } else if let Some((deadline, client)) = self.reservations.first() {
             self.pick_reserved(client, deadline, now)
         } else {
             match self.next_desktop(now) {
@@ -93,15 +93,10 @@ impl Scheduler {
         if record.paced.is_some() || record.capped || self.has_hard(client) {
             return Rank::LAST;
         }
-        if self.is_desktop(client) {
+        if self.is_desktop_client(client) {
             return Rank { tier, key: 0 };
         }
         self.policy.challenge(client).map_or(Rank::LAST, |key| Rank { tier, key })
-    }
-
-    /// The client with the earliest deadline among those with reservation budget (their own or that of their group).
-    pub(super) fn next_reserved(&self) -> Option<(Time, ClientId)> {
-        self.reservations.first()
     }
 
     fn pick_reserved(&mut self, client: ClientId, deadline: Time, now: Time) -> Slice {

@@ -159,7 +159,7 @@ impl Scheduler {
         let is_servers_choice = self.is_servers_choice();
         if mode == Mode::Reserved {
             self.charge_reservation(service.client, length_ns, service.end);
-        } else if !self.is_desktop(service.client) {
+        } else if !self.is_desktop_client(service.client) {
             let served = Served { length_ns, requests: service.requests, bytes: service.bytes };
             if picked.is_none() && is_servers_choice {
                 // Advance virtual time. Otherwise the time that a client used without contention would count against it
@@ -187,7 +187,7 @@ impl Scheduler {
     /// A window manager's service is charged to the client that it works for, a compositor's service to no client.
     fn charge_cause(&mut self, manager: ClientId, length_ns: u64, end: Time) {
         let Some(record) = self.client(manager).filter(|record| !record.role.compositor) else { return };
-        if let Some(payer) = record.works_for.filter(|&payer| !self.is_desktop(payer)) {
+        if let Some(payer) = record.works_for.filter(|&payer| !self.is_desktop_client(payer)) {
             self.policy.served(payer, &Served { length_ns, requests: 0, bytes: 0 });
             self.requeue(payer, end);
             self.change(payer, |it| it.usage.charged_ns = it.usage.charged_ns.saturating_add(length_ns));

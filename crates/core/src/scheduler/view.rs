@@ -90,10 +90,6 @@ impl Scheduler {
         self.client(client)?.works_for
     }
 
-    pub fn is_desktop_client(&self, client: ClientId) -> bool {
-        self.is_desktop(client)
-    }
-
     /// The largest share of compositors and window managers under contention, in millionths; 0: the desktop rule is
     /// off.
     pub fn desktop_share_ppm(&self) -> u32 {
@@ -113,9 +109,9 @@ impl Scheduler {
     /// The time until which the server waits for the next request of the client just served; `None`: it does not wait.
     /// It waits only for compositors and window managers, during their turn.
     pub fn next_request_of(&self, served: ClientId, now: Time) -> Option<Time> {
-        let nobody_first = self.next_reserved().is_none() && self.desktop.ready.len() == 0 && self.grab.is_none();
+        let nobody_first = self.reservations.first().is_none() && self.desktop.ready.len() == 0 && self.grab.is_none();
         let waits = !self.is_servers_choice()
-            && self.is_desktop(served)
+            && self.is_desktop_client(served)
             && nobody_first
             && !self.is_ready(served)
             && self.others_wait();
