@@ -18,7 +18,7 @@ use crate::host::kernel;
 use rustix::process::{Pid, Resource, Rlimit, getpriority_process, getrlimit, setrlimit};
 use rustix::thread::gettid;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use xqos_core::{Supply, Time};
 use xqos_sys::Attributes;
@@ -55,7 +55,7 @@ pub struct Loan {
     server_slice_ns: AtomicU64,
     watcher: AtomicI32,
     /// The watcher calls [`lower`](Self::lower) when this timer expires, so that no raise outlasts its budget.
-    timer: OwnedFd,
+    pub timer: OwnedFd,
     is_on: AtomicBool,
     raised: AtomicBool,
     raises: AtomicU32,
@@ -79,10 +79,6 @@ impl Loan {
     pub fn ask_for_slices(&self, ns: u64) {
         self.server_slice_ns.store(ns, Ordering::SeqCst);
         ask_for_slices(ns);
-    }
-
-    pub fn timer(&self) -> RawFd {
-        self.timer.as_raw_fd()
     }
 
     /// Registers the calling watcher thread, which needs a real-time priority if the server has a kernel reservation.

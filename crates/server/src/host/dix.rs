@@ -144,10 +144,6 @@ impl Dix {
         self.known(id).filter(|known| known.client == client).map(|_| id)
     }
 
-    pub fn atom_name(&self, atom: u32) -> Option<String> {
-        self.symbols.atom_name(atom)
-    }
-
     fn known(&self, id: ClientId) -> Option<&DixClient> {
         self.clients.get(usize::from(id.0))?.as_ref()
     }

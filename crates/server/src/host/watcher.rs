@@ -80,7 +80,7 @@ impl Watcher {
         let input = libc::EPOLLIN as u32;
         for (fd, events, token) in [
             (timer.as_raw_fd(), input, TIMER_TOKEN),
-            (loan.timer(), input, LOAN_TOKEN),
+            (loan.timer.as_raw_fd(), input, LOAN_TOKEN),
             (stop.as_raw_fd(), input, STOP_TOKEN),
             (update.as_raw_fd(), input, UPDATE_TOKEN),
             (of_server.as_raw_fd(), ONCE, SERVER_TOKEN),

@@ -46,6 +46,14 @@ pub fn with_engine<T>(work: impl FnOnce(&mut Engine<Dix>) -> Result<T, Fault<Err
     unsafe { state().engine.with(work) }?.map_err(|fault| state().on_fault.get()(&fault)).ok()
 }
 
+/// Like [`with_engine`], for work that returns nothing and cannot fail.
+pub fn update(work: impl FnOnce(&mut Engine<Dix>)) {
+    with_engine(|engine| {
+        work(engine);
+        Ok(())
+    });
+}
+
 /// Starts a generation. `on_fault` is called after a fault, and takes the engine.
 pub fn begin(engine: Engine<Dix>, on_fault: fn(&Fault<Error>)) {
     state().on_fault.set(on_fault);
@@ -89,10 +97,7 @@ pub fn set_cutting(cutting: Option<Cutting>) {
 
 /// Records an event in the trace, if there is one.
 pub fn note(at: Time, what: Entry) {
-    with_engine(|engine| {
-        engine.scheduler.trace.note(at, what);
-        Ok(())
-    });
+    update(|engine| engine.scheduler.trace.note(at, what));
 }
 
 /// Records a request, if requests are timed.

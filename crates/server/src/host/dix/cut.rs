@@ -35,7 +35,6 @@ mod run;
 use crate::host::dix::cell::{set_cutting, tables, with_cutting as with};
 use crate::host::dix::client::{Client, Head};
 use crate::host::dix::cutting::cost::Costs;
-use crate::host::dix::cutting::guard::word_at;
 use crate::host::dix::cutting::server::CutServer;
 use crate::host::dix::cutting::{Cutting, Limit, Majors};
 use crate::host::dix::order_of;
@@ -231,7 +230,7 @@ fn note_presented(server: &CutServer, client: Client) {
     // SAFETY: the request is being dispatched, and the slice is used before its procedure runs.
     let request = unsafe { client.request_bytes() };
     for at in [4, 8] {
-        let Some(id) = word_at(request, at, order_of(client)) else { return };
+        let Some(id) = order_of(client).u32(request, at) else { return };
         let Some(used) = server.drawable(id) else { continue };
         if let Some(mut names) = with(|state| state.presented.add(id, &used)).flatten() {
             names.retain(|&id, &mut record| server.drawable(id).is_some_and(|used| used.drawable == record));

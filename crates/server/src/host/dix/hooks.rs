@@ -4,7 +4,7 @@
 //! Each generation of the server (from start or reset to the next reset) has one [`Engine`], used on the server's
 //! thread only.
 
-use crate::host::dix::cell::{self, aside_reason, tables, with_engine};
+use crate::host::dix::cell::{self, aside_reason, tables, update, with_engine};
 use crate::host::dix::client::{self, Client, ClientPtr, State};
 use crate::host::dix::cut;
 use crate::host::dix::error::Error;
@@ -166,7 +166,7 @@ unsafe extern "C" fn event(_list: *mut *mut c_void, _data: *mut c_void, info: *m
     with_engine(|engine| {
         engine.fail_on_purpose(FaultPlace::Event)?;
         // SAFETY: `info` is the argument of this callback.
-        let (client, is_input) = unsafe { client::of_event_info(info, engine.host.xinput_opcode()) };
+        let (client, is_input) = unsafe { client::of_event_info(info, engine.host.checked.xinput_opcode) };
         let Some(id) = client.and_then(|client| engine.host.id_of(client)) else { return Ok(()) };
         match is_input {
             Some(is_input) => engine.at(now()).input_or_expose(id, is_input),
@@ -180,13 +180,12 @@ unsafe extern "C" fn event(_list: *mut *mut c_void, _data: *mut c_void, info: *m
 unsafe extern "C" fn server_grab(_list: *mut *mut c_void, _data: *mut c_void, info: *mut c_void) {
     // SAFETY: `info` is the argument of this callback.
     if let (Some(client), Some(grabs)) = unsafe { client::of_grab_info(info) } {
-        with_engine(|engine| {
+        update(|engine| {
             engine.host.grabbed = grabs;
             cut::grabbed(grabs);
             if let Some(id) = engine.host.id_of(client) {
                 engine.at(now()).grabbed(id, grabs);
             }
-            Ok(())
         });
     }
 }
@@ -194,12 +193,11 @@ unsafe extern "C" fn server_grab(_list: *mut *mut c_void, _data: *mut c_void, in
 unsafe extern "C" fn selection(_list: *mut *mut c_void, _data: *mut c_void, info: *mut c_void) {
     // SAFETY: `info` is the argument of this callback.
     let (atom, owner) = unsafe { client::of_selection_info(info) };
-    with_engine(|engine| {
-        if let Some(name) = engine.host.atom_name(atom) {
+    update(|engine| {
+        if let Some(name) = engine.host.symbols.atom_name(atom) {
             let owner = owner.and_then(|owner| engine.host.id_of(owner));
             engine.at(now()).selection(&name, owner);
         }
-        Ok(())
     });
 }
 
@@ -211,13 +209,7 @@ unsafe extern "C" fn wakeup_timer(fd: c_int, _ready: c_int, _data: *mut c_void) 
 /// Called when a request arrives on the control socket.
 unsafe extern "C" fn control_asked(_fd: c_int, _ready: c_int, _data: *mut c_void) {
     let Some(epoll) = with_engine(|engine| Ok(engine.host.control_epoll.as_raw_fd())) else { return };
-    let with = |work: &mut dyn FnMut(&mut Engine<Dix>)| {
-        with_engine(|engine| {
-            work(engine);
-            Ok(())
-        });
-    };
-    control::answer_all(with, epoll, |host| &mut host.control);
+    control::answer_all(|work| update(|engine| work(engine)), epoll, |host| &mut host.control);
 }
 
 /// Handles an XQOS request in either byte order.

@@ -9,7 +9,7 @@
 //! fields always hold the clients' values.
 
 use crate::host::dix::Dix;
-use crate::host::dix::cell::with_engine;
+use crate::host::dix::cell::update;
 use crate::host::dix::client::{Client, Head};
 use crate::host::dix::symbols::RequestProc;
 use crate::host::dix::tables::call;
@@ -26,15 +26,9 @@ pub fn execute(client: Client, head: &Head, procedure: RequestProc) -> i32 {
     if !matches!(head.request >> 16, SET_PRIORITY | GET_PRIORITY) {
         return call(procedure, client.raw());
     }
-    with_engine(|engine| {
-        engine.host.show_priorities();
-        Ok(())
-    });
+    update(|engine| engine.host.show_priorities());
     let status = call(procedure, client.raw());
-    with_engine(|engine| {
-        take_priorities(engine.at(now()));
-        Ok(())
-    });
+    update(|engine| take_priorities(engine.at(now())));
     status
 }
 

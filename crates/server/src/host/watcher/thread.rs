@@ -37,7 +37,7 @@ impl<F: Fn()> WatcherThread<F> {
                     STOP_TOKEN => return,
                     TIMER_TOKEN => self.timer_fired(now),
                     LOAN_TOKEN => {
-                        drain(self.shared.loan.timer());
+                        drain(self.shared.loan.timer.as_raw_fd());
                         self.shared.loan.lower();
                     }
                     SERVER_TOKEN => self.server_has_work(now),

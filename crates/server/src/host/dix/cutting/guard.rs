@@ -151,11 +151,6 @@ struct Drawable {
     is_written: bool,
 }
 
-/// The number at this place of a request; `None` if the request is too short, and will be refused.
-pub fn word_at(request: &[u8], at: usize, order: ByteOrder) -> Option<u32> {
-    order.u32(request, at)
-}
-
 impl Footprint {
     pub fn is_unknown(&self) -> bool {
         self.is_unknown
@@ -167,7 +162,8 @@ impl Footprint {
     }
 
     fn add(&mut self, server: &CutServer, one: Use, request: &[u8], order: ByteOrder) {
-        let word = |at: usize| word_at(request, at, order).unwrap_or(0);
+        // A request that is too short will be refused.
+        let word = |at: usize| order.u32(request, at).unwrap_or(0);
         match one {
             Use::Write(at) => self.add_drawable(word(at), server.drawable(word(at)), true, false),
             Use::Read(at) => self.add_drawable(word(at), server.drawable(word(at)), false, false),
