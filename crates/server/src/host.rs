@@ -19,13 +19,12 @@
 //! | `engine_cell` | the engine of this process; each call into it is a panic boundary |
 //! | `control` | the control socket |
 //! | `peer` | process, user and program of a client |
-//! | `real_libc`, `descriptors` | the real libc calls; which descriptors belong to clients and which to xqos |
+//! | `real_libc` | the real libc calls; which descriptors belong to clients and which to xqos |
 //! | `watcher` | the thread that sees clients arrive while a slice runs, and ends the slice early |
 //! | `kernel`, `cpu` | clocks, timers and threads; requests to the kernel's scheduler |
 
 pub mod control;
 pub mod cpu;
-pub mod descriptors;
 pub mod dix;
 pub mod engine_cell;
 pub mod entry;

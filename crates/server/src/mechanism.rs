@@ -7,8 +7,7 @@
 //! | `host`, `action` | what the mechanism asks a server, and what it wants done |
 //! | `engine` | slices, holds, clients, events, roles, the real-time priority loan |
 //! | `early_end` | when to end the running slice early |
-//! | `identity` | process and user of a client |
-//! | `requests`, `access` | requests of the XQOS extension, and which client may make them |
+//! | `requests`, `access` | requests of the XQOS extension; the identity of a client, and what it may request |
 //! | `traced_scheduler`, `tracer` | the scheduler with its trace, and the ring buffer that trace readers map |
 //! | `groups`, `origins` | groups of clients; the origin of each setting, and which settings end with a connection |
 //! | `owed_answers`, `roles` | clients with an unanswered Expose; compositors and window managers |
@@ -24,7 +23,6 @@ pub mod engine;
 pub mod fault;
 pub mod groups;
 pub mod host;
-pub mod identity;
 pub mod longest;
 pub mod origins;
 pub mod owed_answers;

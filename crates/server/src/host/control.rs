@@ -8,9 +8,9 @@
 //! takes little memory.
 
 use crate::host::{kernel, peer, real_libc};
+use crate::mechanism::access::Identity;
 use crate::mechanism::engine::Engine;
 use crate::mechanism::host::Host;
-use crate::mechanism::identity::Identity;
 use crate::mechanism::requests::{self, Format, Refused};
 use std::io::{self, Read, Write};
 use std::net::Shutdown;

@@ -19,7 +19,6 @@
 //! | `calls` | the interposed calls |
 //! | `redirect` | redirects the program's calls to `calls` if xqos is not preloaded |
 //! | `instance` | the engine of this process; each call into it is a panic boundary |
-//! | `alarm` | the server's own timer |
 //! | `clients` | handles clients whose sockets open or close |
 //! | `reading` | how much a read may return, and when the slice is over |
 //! | `framing` | the boundaries of requests in the data that is read |
@@ -29,7 +28,6 @@
 //! and the policy `classic`, which counts them, is not available. The number of small requests in a flood is estimated
 //! unless a trace is running.
 
-mod alarm;
 mod as_host;
 pub mod calls;
 pub mod clients;
@@ -46,7 +44,6 @@ use crate::host::kernel::{self, now};
 use crate::host::real_libc::{self, OWN, is_own};
 use crate::host::watcher::Watcher;
 use crate::mechanism::early_end::EarlyEnd;
-use alarm::Alarm;
 use clients::LibcClient;
 use std::collections::HashMap;
 use std::ffi::c_int;
@@ -145,10 +142,6 @@ impl Libc {
         })
     }
 
-    pub fn epoll(&self) -> RawFd {
-        self.epoll
-    }
-
     /// How long the server may sleep, given the time that it `wanted`, in milliseconds; negative means forever.
     pub fn timeout(&self, wanted: c_int) -> c_int {
         let mut limit = c_int::MAX;
@@ -245,5 +238,36 @@ impl Libc {
 
     pub fn known_mut(&mut self, id: ClientId) -> Option<&mut LibcClient> {
         self.clients.get_mut(usize::from(id.0))?.as_mut()
+    }
+}
+
+/// The server's own timer, which ends its slices. It is withheld while xqos chooses.
+///
+/// A slice that the server ends leaves requests in its buffer, and the server serves those next, whichever client xqos
+/// chooses. xqos therefore only records the server's calls to set the timer, and repeats the last call when the server
+/// is to choose clients or xqos steps aside.
+#[derive(Debug, Default)]
+pub struct Alarm {
+    wanted: Option<libc::itimerval>,
+    is_kept: bool,
+}
+
+impl Alarm {
+    /// Records the timer that the server sets. Returns true if it must not take effect.
+    pub fn keeps(&mut self, value: libc::itimerval) -> bool {
+        self.wanted = Some(value);
+        self.is_kept
+    }
+
+    /// Withholds the timer from now on, or sets it again.
+    pub fn keep(&mut self, is_kept: bool) {
+        if std::mem::replace(&mut self.is_kept, is_kept) == is_kept {
+            return;
+        }
+        // SAFETY: a timer of zeroes is off.
+        let off = unsafe { std::mem::zeroed() };
+        if let Some(wanted) = self.wanted {
+            real_libc::set_alarm(if is_kept { &off } else { &wanted });
+        }
     }
 }

@@ -2,8 +2,8 @@
 //! What the kernel tells about the program at the other end of a connection.
 
 use crate::host::kernel;
+use crate::mechanism::access::Identity;
 use crate::mechanism::host::Established;
-use crate::mechanism::identity::Identity;
 use std::os::fd::RawFd;
 
 pub fn identity_of(fd: RawFd) -> Identity {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-//! The real libc calls, which bypass the interposed ones, and the system calls that a host makes for itself.
+//! The real libc calls, which bypass the interposed ones, and the system calls that a host makes for itself; two bit
+//! sets of descriptors.
 //!
 //! Calls made through here never pass `libc::calls`, so xqos's own traffic is not mistaken for the server's.
 
-use crate::host::descriptors::OURS;
 use rustix::net::sockopt::socket_acceptconn;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, getsockname, sendmsg};
 use std::ffi::{CStr, c_int, c_void};
@@ -11,7 +11,52 @@ use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 use xqos_abi::control::display_of_socket;
+
+/// xqos handles only clients whose descriptors are below this limit.
+const LIMIT: usize = 65_536;
+
+/// The descriptors of clients. Every interposed libc call, in any thread, first checks this set or the next one, so the
+/// check is a single load.
+pub static CLIENTS: DescriptorSet = DescriptorSet::new();
+/// The descriptors that xqos has added to the server's epoll.
+pub static OURS: DescriptorSet = DescriptorSet::new();
+
+#[derive(Debug)]
+pub struct DescriptorSet([AtomicU64; LIMIT / 64]);
+
+impl DescriptorSet {
+    const fn new() -> DescriptorSet {
+        DescriptorSet([const { AtomicU64::new(0) }; LIMIT / 64])
+    }
+
+    pub fn set(&self, fd: RawFd, is_in: bool) {
+        let Some((word, bit)) = self.bit(fd) else { return };
+        if is_in {
+            word.fetch_or(bit, Ordering::Relaxed);
+        } else {
+            word.fetch_and(!bit, Ordering::Relaxed);
+        }
+    }
+
+    pub fn has(&self, fd: RawFd) -> bool {
+        self.bit(fd).is_some_and(|(word, bit)| word.load(Ordering::Relaxed) & bit != 0)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.iter().all(|word| word.load(Ordering::Relaxed) == 0)
+    }
+
+    pub fn all(&self) -> impl Iterator<Item = RawFd> {
+        (0..LIMIT as RawFd).filter(|&fd| self.has(fd))
+    }
+
+    fn bit(&self, fd: RawFd) -> Option<(&AtomicU64, u64)> {
+        let fd = usize::try_from(fd).ok()?;
+        Some((self.0.get(fd / 64)?, 1 << (fd % 64)))
+    }
+}
 
 /// Tags xqos's own descriptors in the server's epoll. No address in a process has this prefix.
 pub const OWN: u64 = 0x5851_0000_0000_0000;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Access control: which client may make which request.
+//! Access control: the identity of a client, and which requests it may make.
 //!
 //! | request | allowed for |
 //! |---|---|
@@ -13,10 +13,32 @@
 //! as they appear in the server's user namespace. All users without an id in this namespace appear with the same id
 //! ([`xqos_sys::unknown_user`]), which matches no user.
 
-use crate::mechanism::identity::Identity;
 use std::sync::OnceLock;
 
+/// The process of a client, as the kernel reports it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// 0 if the client is remote or in another pid namespace.
+    pub pid: i32,
+    /// [`Identity::NOBODY`] if the client is remote.
+    pub uid: u32,
+}
+
+impl Default for Identity {
+    fn default() -> Identity {
+        Identity::REMOTE
+    }
+}
+
 impl Identity {
+    /// Stands for a user that is not on this machine.
+    pub const NOBODY: u32 = u32::MAX;
+    pub const REMOTE: Identity = Identity { pid: 0, uid: Identity::NOBODY };
+
+    pub fn is_local(&self) -> bool {
+        self.uid != Identity::NOBODY
+    }
+
     /// Returns true if both clients belong to the same known user of this machine.
     pub fn is_same_user(&self, other: &Identity) -> bool {
         self.has_known_user() && self.uid == other.uid

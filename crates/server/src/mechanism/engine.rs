@@ -20,7 +20,6 @@ mod notify;
 mod ready;
 mod settings;
 mod slots;
-mod watch;
 
 pub use settings::Target;
 pub use slots::{RESOURCE_ID_BITS, Slot};

@@ -10,7 +10,7 @@
 //! A client that was put into a group by name stays there under any grouping. The names `:none`, `:app` and `:user` put
 //! a client where the grouping of that name would. Invariant: a group has a number if and only if it has members.
 
-use crate::mechanism::identity::Identity;
+use crate::mechanism::access::Identity;
 use crate::mechanism::origins::SettingOrigins;
 use xqos_abi::{Grouping, Label};
 use xqos_core::{ClientId, GroupId};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! What the mechanism needs from a server, and what a host tells it.
 
-use crate::mechanism::identity::Identity;
+use crate::mechanism::access::Identity;
 use std::io;
 use std::os::fd::OwnedFd;
 use xqos_core::{ClientId, Supply, Time};

@@ -4,9 +4,9 @@
 use super::client::{Client, State, roots, vendor_and_release};
 use super::{Dix, Error};
 use crate::host::peer;
+use crate::mechanism::access::Identity;
 use crate::mechanism::engine::{Engine, Outcome};
 use crate::mechanism::host::Connection;
-use crate::mechanism::identity::Identity;
 use std::os::fd::RawFd;
 use xqos_core::{Choice, ClientId};
 
@@ -166,9 +166,5 @@ impl Dix {
         let expected = tables[usize::from(client.is_swapped())].cast::<std::ffi::c_void>();
         self.checked.record |= client.request_vector() == expected.cast_const();
         if self.checked.record { Ok(()) } else { Err(Error::UnknownRecord) }
-    }
-
-    pub fn xinput_opcode(&self) -> i32 {
-        self.checked.xinput_opcode
     }
 }

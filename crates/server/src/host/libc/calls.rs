@@ -6,9 +6,8 @@
 //! xqos as a module, `redirect` redirects the program's calls to them.
 
 use super::{clients, instance};
-use crate::host::descriptors::CLIENTS;
 use crate::host::kernel::now;
-use crate::host::real_libc::{display_of, is_own, real, retain_events};
+use crate::host::real_libc::{CLIENTS, display_of, is_own, real, retain_events};
 use std::ffi::{c_int, c_void};
 use std::io;
 use std::os::fd::RawFd;

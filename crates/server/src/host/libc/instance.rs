@@ -3,10 +3,10 @@
 
 use super::Libc;
 use super::clients::pending_events;
-use crate::host::descriptors::CLIENTS;
+use crate::host::control;
 use crate::host::engine_cell::{EngineCell, OnServerThread, step_back};
 use crate::host::kernel::now;
-use crate::host::{control, real_libc};
+use crate::host::real_libc::{self, CLIENTS};
 use crate::mechanism::engine::Engine;
 use crate::mechanism::fault::{self, Fault};
 use crate::mechanism::settings::{FaultPlace, Settings};
@@ -61,7 +61,7 @@ pub fn is_served() -> bool {
 pub fn end() -> bool {
     // SAFETY: as above.
     let engine = unsafe { (*ENGINE.get()).engine.take() };
-    engine.iter().for_each(|engine| real_libc::leave_own(engine.host.epoll()));
+    engine.iter().for_each(|engine| real_libc::leave_own(engine.host.epoll));
     engine.is_some()
 }
 
@@ -114,7 +114,7 @@ pub fn begin(epoll: RawFd) {
 }
 
 fn listen(engine: &mut Engine<Libc>) {
-    let (epoll, display) = (engine.host.epoll(), DISPLAY.load(Ordering::Relaxed));
+    let (epoll, display) = (engine.host.epoll, DISPLAY.load(Ordering::Relaxed));
     if display == NO_DISPLAY || engine.host.control.is_listening(display) {
         return;
     }
@@ -148,7 +148,7 @@ fn step_aside(fault: &Fault<Infallible>) {
     let pending = fault::guarded(|| pending_events(&engine));
     // SAFETY: as above.
     unsafe { (*ENGINE.get()).aside = pending.unwrap_or_default() };
-    real_libc::leave_own(engine.host.epoll());
+    real_libc::leave_own(engine.host.epoll);
     let _ = fault::guarded(|| drop(engine));
 }
 
@@ -175,6 +175,6 @@ pub fn drop_pending(fd: RawFd, bits: u32) {
 }
 
 pub fn answer_control() {
-    let Some(epoll) = with_engine(|engine| Ok(engine.host.epoll())) else { return };
+    let Some(epoll) = with_engine(|engine| Ok(engine.host.epoll)) else { return };
     control::answer_all(|work| update(|engine| work(engine)), epoll, |host| &mut host.control);
 }

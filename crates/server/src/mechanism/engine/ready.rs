@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-//! Which clients have requests, and since when.
+//! Which clients have requests, and since when; which idle clients are watched, and when the server must wake up.
 
 use super::{Engine, Outcome};
+use crate::mechanism::action::Action;
 use crate::mechanism::host::Host;
-use xqos_core::{Fact, Time};
+use xqos_core::{Choice, ClientId, Fact, Rank, Slice, Time};
 
 impl<H: Host> Engine<H> {
     /// Lists the ready clients and reports changes to the scheduler.
@@ -46,6 +47,34 @@ impl<H: Host> Engine<H> {
                 self.set_linked(id, false);
                 self.scheduler.handle(now, Fact::Withdrawn { client: id });
             }
+        }
+    }
+
+    /// Returns true if the slice may end because of a cap.
+    pub(super) fn is_capped(&self, slice: &Slice) -> bool {
+        let Choice::Client(id, _) = slice.choice else { return false };
+        self.slot(id).is_some_and(|slot| self.scheduler.cap_ppm(slot.group) > 0)
+    }
+
+    /// False if the server chooses (a stock server ends no slice for input) or under `classic` (its slices are short).
+    pub(super) fn server_fds_may_preempt(&self, slice: &Slice, now: Time) -> bool {
+        matches!(slice.choice, Choice::Client(..)) && slice.requests == 0 && self.scheduler.had_long_slice(now)
+    }
+
+    pub(super) fn watch_client(&mut self, id: ClientId, rank: Rank) {
+        if self.slot(id).is_some() && self.host.is_open(id) {
+            let loan_ns = self.scheduler.reservation_in_use(id).map_or(0, |state| state.reservation.budget_ns);
+            self.act(Action::WatchClient { client: id, rank, loan_ns });
+        }
+    }
+
+    /// Makes the server wake up when a held client gets new budget.
+    pub(super) fn program_wakeup(&mut self) {
+        let at = self.scheduler.next_replenish().filter(|_| self.slots.iter().flatten().any(|slot| slot.held));
+        let at = at.unwrap_or(Time::NEVER).min(self.grab_check_at());
+        if at != self.wake_at {
+            self.wake_at = at;
+            self.act(Action::WakeAt(at));
         }
     }
 }

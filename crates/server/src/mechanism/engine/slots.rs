@@ -2,9 +2,9 @@
 //! The mechanism's records of clients, and how to find a client.
 
 use super::{Engine, FactOutcome, Outcome};
+use crate::mechanism::access::Identity;
 use crate::mechanism::action::Action;
 use crate::mechanism::host::Host;
-use crate::mechanism::identity::Identity;
 use crate::mechanism::origins::SettingOrigins;
 use crate::mechanism::settings::FaultPlace;
 use xqos_abi::{Label, Paced};

@@ -3,7 +3,7 @@
 
 use super::mock::{Effect, IDS, MS, Server, at_us, base};
 use super::{clients, keep_busy, reserve, server};
-use crate::mechanism::identity::Identity;
+use crate::mechanism::access::Identity;
 use crate::mechanism::requests::Refused;
 use xqos_abi::trace::Level;
 use xqos_abi::{ByteOrder, ClientList, Label, PolicyChange, Request, Setting, Subject};
@@ -169,7 +169,7 @@ fn a_trace_names_all_clients_and_ends_with_its_reader() {
     use xqos_abi::trace::{Entry, Event};
     let mut server = server(PolicyKind::Fair);
     let [reader, busy] = clients(&mut server);
-    let remote = server.connect(crate::mechanism::identity::Identity::NOBODY);
+    let remote = server.connect(crate::mechanism::access::Identity::NOBODY);
     let start = Request::StartTrace { level: Level::Slices, capacity: 0 };
     assert_eq!(server.ask(remote, start), Err(Refused::Access(0)), "it can take no descriptor");
     server.ask(reader, start).unwrap();

@@ -7,8 +7,8 @@
 
 use super::*;
 use crate::host::kernel;
+use crate::mechanism::access::Identity;
 use crate::mechanism::host::{Connection, Established};
-use crate::mechanism::identity::Identity;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use xqos_abi::Grouping;

@@ -9,12 +9,12 @@ mod server;
 
 pub use server::Server;
 
+use crate::mechanism::access::Identity;
 use crate::mechanism::action::Action;
 use crate::mechanism::early_end::{EarlyEnd, Verdict};
 use crate::mechanism::engine::{Engine, Outcome};
 use crate::mechanism::fault::Fault;
 use crate::mechanism::host::{Connection, Established, Host, ObservedRequests, Work};
-use crate::mechanism::identity::Identity;
 use crate::mechanism::requests::{self, Format, Refused};
 use crate::mechanism::settings::Settings;
 use std::cell::{Cell, RefCell};
