@@ -8,6 +8,7 @@ use std::hash::{DefaultHasher, Hasher};
 use std::path::Path;
 use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
+use xqos_sys::machine;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
@@ -36,16 +37,15 @@ pub struct Machine {
 impl Machine {
     /// `server` is [`Server::version`](crate::server::Server::version), `module` is [`module_version`].
     pub fn facts(server: String, module: String) -> Machine {
-        let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         Machine {
-            processor: processor(&read("/proc/cpuinfo")),
+            processor: machine::processor(),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
-            memory_mb: memory_mb(&read("/proc/meminfo")),
-            kernel: read("/proc/sys/kernel/osrelease").trim().to_owned(),
-            distribution: distribution(&read("/etc/os-release")),
-            load_average: read("/proc/loadavg").split(' ').next().and_then(|load| load.parse().ok()).unwrap_or(0.0),
-            governor: read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").trim().to_owned(),
-            virtualisation: virtualisation(&read("/proc/cpuinfo"), read("/sys/class/dmi/id/product_name").trim()),
+            memory_mb: machine::memory_mb(),
+            kernel: machine::kernel_release(),
+            distribution: distribution(&fs::read_to_string("/etc/os-release").unwrap_or_default()),
+            load_average: machine::load_average(),
+            governor: machine::governor(),
+            virtualisation: machine::virtualisation(),
             server,
             module,
             x11perf: package_version("x11-apps"),
@@ -83,29 +83,8 @@ pub fn date(seconds: u64) -> String {
     xqos_text::time::utc((seconds as i64).saturating_mul(1_000_000_000), "%F %H:%M UTC")
 }
 
-fn processor(cpuinfo: &str) -> String {
-    // Not every architecture names a model.
-    let name = cpuinfo.lines().find(|line| line.starts_with("model name")).and_then(|line| line.split_once(':'));
-    name.map_or_else(|| std::env::consts::ARCH.to_owned(), |(_, model)| model.trim().to_owned())
-}
-
 fn or_unknown(value: &str) -> String {
     if value.is_empty() { "unknown".to_owned() } else { value.to_owned() }
-}
-
-fn virtualisation(cpuinfo: &str, product: &str) -> String {
-    let flags = cpuinfo.lines().find(|line| line.starts_with("flags"));
-    let is_guest = flags.is_some_and(|line| line.split_whitespace().any(|flag| flag == "hypervisor"));
-    match (is_guest, product) {
-        (false, _) => String::new(),
-        (true, "") => "yes (processor flag hypervisor)".to_owned(),
-        (true, product) => format!("yes ({product})"),
-    }
-}
-
-fn memory_mb(meminfo: &str) -> u64 {
-    let line = meminfo.lines().find(|line| line.starts_with("MemTotal:"));
-    line.and_then(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok()).unwrap_or(0) / 1024
 }
 
 fn distribution(os_release: &str) -> String {
@@ -127,14 +106,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn facts_are_read_from_the_usual_files() {
-        assert_eq!(processor("processor\t: 0\nmodel name\t: Foo 3000 @ 2GHz\n"), "Foo 3000 @ 2GHz");
-        assert_eq!(memory_mb("MemTotal:       24622492 kB\n"), 24045);
+    fn the_distribution_is_read_from_its_file() {
         assert_eq!(distribution("NAME=x\nPRETTY_NAME=\"Debian GNU/Linux 12\"\n"), "Debian GNU/Linux 12");
         assert_eq!(distribution(""), "unknown");
-        let cpuinfo = "processor\t: 0\nflags\t\t: fpu hypervisor sse\n";
-        assert_eq!(virtualisation(cpuinfo, "KVM"), "yes (KVM)");
-        assert_eq!(virtualisation("flags\t: fpu\n", "KVM"), "");
     }
 
     #[test]

@@ -11,10 +11,12 @@
 //! | `network` | network namespaces and TUN devices |
 //! | `sched` | the kernel's scheduling of a thread |
 //! | `sockets` | the kernel's tables of TCP and Unix sockets |
-//! | `own` | privileges, terminal and machine of this process |
+//! | `own` | privileges, user namespace and terminal of this process |
+//! | `machine` | hardware, kernel and load of this machine |
 
 mod child;
 mod files;
+pub mod machine;
 mod network;
 mod own;
 pub mod proc;
@@ -27,8 +29,8 @@ pub use child::{adopt_orphans, end_with_this_thread, fork, hand_over, isolate, r
 pub use files::{peer, peer_pid, poll, readable, ready, select, wait_for_terminal};
 pub use network::{Interface, Namespaces, enter_before_exec, network_of, open_tun, unshare};
 pub use own::{
-    calling_user, clock_source, effective_ids, has_capabilities, has_keyboard, host_name, may_set_scheduling,
-    monotonic_ns, own_path, realtime_offset_ns, terminal_columns, unknown_user,
+    calling_user, effective_ids, has_capabilities, has_keyboard, host_name, may_set_scheduling, monotonic_ns, own_path,
+    realtime_offset_ns, terminal_columns, unknown_user,
 };
 pub use proc::{Process, Processes, Procfs, exists, pids, threads};
 pub use program::{last_part, program};

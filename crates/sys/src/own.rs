@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! This process: its privileges, program, terminal and machine.
+//! This process: its privileges, user namespace, program and terminal.
 
 use rustix::fs::getxattr;
 use rustix::process::{getegid, geteuid, getpgrp};
@@ -62,12 +62,6 @@ pub fn may_set_scheduling() -> bool {
 /// True if the file has capabilities; the dynamic loader then treats it like a setuid program.
 pub fn has_capabilities(path: &std::path::Path) -> bool {
     getxattr(path, "security.capability", &mut [0; 64]).is_ok_and(|bytes| bytes > 0)
-}
-
-/// What the kernel's clock is based on; empty if unknown.
-pub fn clock_source() -> String {
-    let source = fs::read_to_string("/sys/devices/system/clocksource/clocksource0/current_clocksource");
-    source.unwrap_or_default().trim().to_owned()
 }
 
 /// The id that stands for all users without an id in this process's user namespace; `None` if every user has one.

@@ -123,6 +123,16 @@ pub fn process_of(thread: u32) -> Option<u32> {
     field(&fs::read_to_string(format!("/proc/{thread}/status")).ok()?, "Tgid:")?.parse().ok()
 }
 
+/// True if this process ignores a signal.
+pub fn ignores(signal: i32) -> bool {
+    is_ignored(&fs::read_to_string("/proc/self/status").unwrap_or_default(), signal)
+}
+
+fn is_ignored(status: &str, signal: i32) -> bool {
+    let mask = field(status, "SigIgn:").and_then(|mask| u64::from_str_radix(mask, 16).ok());
+    mask.is_some_and(|mask| (mask >> (signal - 1)) & 1 == 1)
+}
+
 /// What a descriptor of a process refers to: a path, or words such as `socket:[INODE]`.
 pub fn open_file(pid: i32, descriptor: i32) -> Option<PathBuf> {
     fs::read_link(format!("/proc/{pid}/fd/{descriptor}")).ok()
@@ -300,6 +310,13 @@ mod tests {
         assert_eq!(parse_control_group("1:name=systemd:/b.scope\n").as_deref(), Some("/b.scope"));
         assert_eq!(parse_control_group("12:cpu:/app-x-1.scope\n0::/\n").as_deref(), Some("/"));
         assert_eq!(parse_control_group(""), None);
+    }
+
+    #[test]
+    fn ignored_signals_are_read_from_the_mask() {
+        let status = "Name:\txqos\nSigIgn:\t0000000000001001\n";
+        assert!(is_ignored(status, libc::SIGHUP));
+        assert!(!is_ignored(status, libc::SIGINT) && !is_ignored("", libc::SIGHUP));
     }
 
     #[test]

@@ -8,7 +8,6 @@ use crate::{folder, process as processes, workbench};
 use anyhow::{Context, Result};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use std::fs;
 use std::path::Path;
 use std::process;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -53,23 +52,6 @@ pub(super) fn wait_if_ending() {
 
 /// Signals to handle. Under `nohup` SIGHUP stays ignored.
 fn wanted() -> Vec<i32> {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let all = [SIGINT, SIGTERM, SIGHUP];
-    all.into_iter().filter(|&signal| signal != SIGHUP || !is_ignored(&status, signal)).collect()
-}
-
-fn is_ignored(status: &str, signal: i32) -> bool {
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| (mask >> (signal - 1)) & 1 == 1)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ignored_signals_are_read_from_the_mask() {
-        let status = "Name:\txqos\nSigIgn:\t0000000000001001\n";
-        assert!(is_ignored(status, SIGHUP) && !is_ignored(status, SIGINT) && !is_ignored("", SIGHUP));
-    }
+    all.into_iter().filter(|&signal| signal != SIGHUP || !xqos_sys::proc::ignores(signal)).collect()
 }

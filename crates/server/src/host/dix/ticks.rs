@@ -25,7 +25,7 @@ impl Ticks {
     pub const UNKNOWN: Ticks = Ticks { usable: false, rate: 0, began: (Time(0), 0), slice: (Time(0), 0) };
 
     pub fn begin() -> Ticks {
-        let usable = cfg!(target_arch = "x86_64") && xqos_sys::clock_source() == "tsc";
+        let usable = cfg!(target_arch = "x86_64") && xqos_sys::machine::clock_source() == "tsc";
         let at = read_both();
         Ticks { usable, rate: 0, began: at, slice: at }
     }
