@@ -55,7 +55,8 @@ pub struct Model {
     pub lost: u64,
     pub kernel: bool,
     server_pid: u32,
-    worst: Vec<Burst>,
+    /// The bursts with the longest waits, longest first.
+    pub worst: Vec<Burst>,
     /// Total waits by client and cause.
     delays: BTreeMap<(usize, Cause), u64>,
     snapshot: Collector,
@@ -104,11 +105,6 @@ impl Model {
     /// Time from the first record to this time, which may be earlier.
     pub fn since_start_ns(&self, at: Time) -> f64 {
         (i128::from(at.0) - i128::from(self.began.unwrap_or(at).0)) as f64
-    }
-
-    /// The bursts with the longest waits, longest first.
-    pub fn worst(&self) -> &[Burst] {
-        &self.worst
     }
 
     /// All waits as (client, cause, ns), largest first.

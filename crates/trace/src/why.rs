@@ -26,13 +26,13 @@ mod processor;
 mod seen;
 #[cfg(test)]
 mod tests;
-mod trigger;
 
+use crate::model::Model;
 use crate::names::Names;
-use xqos_abi::trace::Event;
+use blocks::Blocks;
+use seen::is_own;
+use xqos_abi::trace::{Entry, Event};
 use xqos_core::{PolicyKind, Role, Time};
-
-pub use trigger::Trigger;
 
 /// What to look for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -150,4 +150,32 @@ pub fn diagnose(events: impl Iterator<Item = Event>, names: &Names, question: &Q
 /// The time that two intervals share.
 fn shared_ns(one: (Time, Time), other: (Time, Time)) -> u64 {
     one.1.min(other.1).since(one.0.max(other.0))
+}
+
+/// Fires when a client has waited longer than the limit, or may have. It takes a few operations for each record.
+#[derive(Debug)]
+pub struct Trigger {
+    model: Model,
+    blocks: Blocks,
+    limit_ns: u64,
+    asker: u32,
+}
+
+impl Trigger {
+    pub fn new(limit_ns: u64, asker: u32) -> Trigger {
+        Trigger { model: Model::without_causes(), blocks: Blocks::default(), limit_ns, asker }
+    }
+
+    /// Returns true if this event ends a long wait of a client that is not busy.
+    pub fn take(&mut self, event: &Event) -> bool {
+        if matches!(event.what, Entry::Begin { .. }) {
+            self.model.forget_gone();
+        }
+        let burst = self.model.take(event);
+        let block = self.blocks.take(event, &self.model);
+        let counts = |key: usize| self.model.clients().get(key).is_some_and(|client| !is_own(client, self.asker));
+        let is_light = |key: usize| counts(key) && !self.model.clients()[key].is_busy();
+        burst.is_some_and(|burst| burst.waited_ns > self.limit_ns && is_light(burst.key))
+            || block.is_some_and(|block| block.ns() > self.limit_ns && block.waiting.iter().any(|&key| counts(key)))
+    }
 }

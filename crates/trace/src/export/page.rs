@@ -225,7 +225,7 @@ impl Lanes {
             lane.gone = client.gone.is_some();
             lane.reservation = client.reservation.map(|terms| [terms.budget_ns as f64, terms.period_ns as f64]);
         }
-        let worst = model.worst().iter().map(|burst| PageWorst {
+        let worst = model.worst.iter().map(|burst| PageWorst {
             begin_ns: since(burst.activation),
             end_ns: since(burst.end),
             text: crate::show::burst(burst, &model, names),

@@ -242,7 +242,7 @@ impl Statistics {
         clients.sort_by_key(|client| Reverse(client.total.server_time_ns));
         let mut delays = delays(model, names, &programs);
         let others = delays.split_off(DELAYS.min(delays.len()));
-        let worst = model.worst().iter().map(|burst| Worst {
+        let worst = model.worst.iter().map(|burst| Worst {
             at_s: model.began.map_or(0, |began| burst.activation.since(began)) as f64 / 1e9,
             who: model.name(burst.key),
             waited_ms: ms(burst.waited_ns),
