@@ -27,7 +27,6 @@ use crate::session::{Account, Session};
 pub use desired::describe;
 use desired::{Assignment, BY_APPLICATION, DesiredSettings};
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 use xqos_abi::{ClientEntry, Label, Setting, Subject};
 use xqos_rules::decide::Chosen;
 use xqos_rules::setting::SettingKind;
@@ -106,15 +105,16 @@ struct Client {
 
 #[derive(Debug)]
 pub struct Applier<S, A, B> {
-    server: S,
-    auto: A,
+    pub server: S,
+    pub auto: A,
     boost: B,
     clients: BTreeMap<u32, Client>,
     /// Reported reasons for not raising any process.
     unable: BTreeSet<String>,
-    refusal: Option<String>,
-    /// The server did not answer in time, so that not all settings were requested.
-    late: Option<Error>,
+    /// The last refusal, until it is taken.
+    pub refusal: Option<String>,
+    /// The server did not answer in time, so that not all settings were requested: all clients must be evaluated again.
+    pub late: Option<Error>,
 }
 
 /// Returns true if the last setting of this kind was made manually or by the program itself.
@@ -126,25 +126,6 @@ fn is_manual(entry: &ClientEntry, kind: SettingKind) -> bool {
 impl<S: Server, A: Auto, B: Boost> Applier<S, A, B> {
     pub fn new(server: S, auto: A, boost: B) -> Applier<S, A, B> {
         Applier { server, auto, boost, clients: BTreeMap::new(), unable: BTreeSet::new(), refusal: None, late: None }
-    }
-
-    /// The error if the server did not answer in time since the previous call. The clients must be evaluated again.
-    pub fn take_late(&mut self) -> Option<Error> {
-        self.late.take()
-    }
-
-    /// The last refusal since the previous call.
-    pub fn take_refusal(&mut self) -> Option<String> {
-        self.refusal.take()
-    }
-
-    pub fn server(&self) -> &S {
-        &self.server
-    }
-
-    /// Changes the maximum sum of all measured reservations.
-    pub fn limit_auto(&mut self, ppm: Option<u32>) {
-        self.auto.limit(ppm);
     }
 
     /// Applies the chosen settings of these clients, unless another program has made them. Returns messages.
@@ -196,17 +177,6 @@ impl<S: Server, A: Auto, B: Boost> Applier<S, A, B> {
             self.auto.end(client);
         }
         known.reported.clear();
-    }
-
-    /// Time until [`Applier::work`] has something to do that no event announces, such as measured reservations; `None`
-    /// if there is nothing.
-    pub fn due(&self) -> Option<Duration> {
-        self.auto.due()
-    }
-
-    /// Does the work that is due. Returns messages.
-    pub fn work(&mut self) -> Vec<String> {
-        self.auto.work()
     }
 
     /// Undoes our settings of these clients, except those that others have changed.

@@ -7,7 +7,7 @@
 //! two cases it undoes its settings.
 
 use super::apply::Applier;
-use super::auto::ByTrace;
+use super::auto::{Auto, ByTrace};
 use super::boosted::{ByBoost, Starter};
 use super::folders::Folders;
 use super::limits::UserLimit;
@@ -79,7 +79,7 @@ impl Daemon {
         let (x11, _) = xqos_client::connect(Some(&session.display))?;
         let lock = SelectionLock::acquire(&x11, &session.display)?;
         session.control.select_events(event_mask::CLIENTS)?;
-        let windows = WindowFacts::watch(&x11)?;
+        let windows = WindowFacts::new(&x11, true)?;
         let loader = loader();
         let folders = Folders::watch(loader.folders().iter().map(|folder| folder.path.clone()).collect())?;
         let (auto, boost) = (ByTrace::new(&session.display), ByBoost::new(&session.display, boost));
@@ -132,7 +132,7 @@ impl Daemon {
         if error.is_late() {
             return None;
         }
-        match self.applier.server().control.server_info() {
+        match self.applier.server.control.server_info() {
             Err(xqos_client::Error::Late) => return None,
             Err(_) => return Some(End::ServerGone),
             Ok(_) => {}
@@ -169,9 +169,9 @@ impl Daemon {
         if is_now(self.until_viewers()) {
             self.check_viewers();
         }
-        let (is_due, is_to_evaluate) = (is_now(self.applier.due()), is_now(self.until_evaluation()));
+        let (is_due, is_to_evaluate) = (is_now(self.applier.auto.due()), is_now(self.until_evaluation()));
         if is_due {
-            let messages = self.applier.work();
+            let messages = self.applier.auto.work();
             self.print(&messages);
         }
         if is_to_evaluate {
@@ -181,8 +181,8 @@ impl Daemon {
             // Events that arrived with the replies are already in memory, where poll() does not see them.
             return Ok(None);
         }
-        let left = [self.until_evaluation(), self.applier.due(), self.until_viewers()].into_iter().flatten().min();
-        let session = self.applier.server();
+        let left = [self.until_evaluation(), self.applier.auto.due(), self.until_viewers()].into_iter().flatten().min();
+        let session = &self.applier.server;
         let (control, x11) = (session.control.descriptor(), self.x11.stream().as_raw_fd());
         sys::poll(&[stop.as_raw_fd(), control, x11, self.folders.as_raw_fd()], left).map_err(asking("cannot wait"))?;
         Ok(None)
@@ -198,7 +198,7 @@ impl Daemon {
     }
 
     fn check_viewers(&mut self) {
-        let (before, viewers) = (self.absence.is_unwatched(), viewers::of_server(self.applier.server()));
+        let (before, viewers) = (self.absence.is_unwatched(), viewers::of_server(&self.applier.server));
         self.absence.record(self.began.elapsed(), viewers);
         if viewers == Viewers::NotKnown && self.reported.insert("viewers".to_owned()) {
             note("state unwatched is unknown: only root can see the sockets of another user's X server");
@@ -212,7 +212,7 @@ impl Daemon {
     }
 
     fn take_notifications(&mut self) -> Result<()> {
-        while let Some(notify) = self.applier.server().control.next_notify()? {
+        while let Some(notify) = self.applier.server.control.next_notify()? {
             match notify.kind {
                 NotifyKind::ClientConnected => self.schedule.add([notify.client]),
                 NotifyKind::ClientGone => {
@@ -256,7 +256,7 @@ impl Daemon {
         self.say(&format!("rules loaded: {}", self.read.count));
         self.needs_viewers = loaded.rules.rules().iter().any(|rule| rule.matcher.depends_on(State::Unwatched));
         self.rules = loaded.rules;
-        self.applier.limit_auto(loaded.limits.auto);
+        self.applier.auto.limit(loaded.limits.auto);
         self.per_user = loaded.limits.per_user;
         self.schedule.add_all();
     }
@@ -291,7 +291,7 @@ impl Daemon {
 
     fn evaluate(&mut self) -> Result<()> {
         let changed = self.schedule.start(self.began.elapsed());
-        let refused = self.user_limit.keep(self.applier.server(), self.per_user)?;
+        let refused = self.user_limit.keep(&self.applier.server, self.per_user)?;
         refused.into_iter().for_each(|message| self.fail(message));
         let entries = self.others()?;
         let users = Users::read();
@@ -311,12 +311,12 @@ impl Daemon {
         }
         let messages = self.applier.apply(&all);
         self.print(&messages);
-        self.applier.take_late().map_or(Ok(()), Err)
+        self.applier.late.take().map_or(Ok(()), Err)
     }
 
     fn others(&self) -> Result<BTreeMap<u32, ClientEntry>> {
         let own = std::process::id() as i32;
-        let others = self.applier.server().others()?.into_iter().filter(|entry| entry.pid != own);
+        let others = self.applier.server.others()?.into_iter().filter(|entry| entry.pid != own);
         Ok(others.map(|entry| (entry.client, entry)).collect())
     }
 
@@ -329,7 +329,7 @@ impl Daemon {
             self.applier.undo(&entries);
         }
         // If the server does not answer, the limit ends with our connection.
-        let _ = self.user_limit.keep(self.applier.server(), None);
+        let _ = self.user_limit.keep(&self.applier.server, None);
         for rule in self.rules.rules() {
             if !self.matched.contains(&rule.place.to_string()) {
                 self.say(&format!("rule '{}' ({}) never matched", rule.id, rule.place));
@@ -341,7 +341,7 @@ impl Daemon {
     /// Prints messages of the applier, and remembers its last refusal.
     fn print(&mut self, messages: &[String]) {
         messages.iter().for_each(|message| note(message));
-        self.last_error = self.applier.take_refusal().map(|text| (Instant::now(), text)).or(self.last_error.take());
+        self.last_error = self.applier.refusal.take().map(|text| (Instant::now(), text)).or(self.last_error.take());
     }
 
     /// Prints an error and remembers it as the last one.

@@ -67,7 +67,7 @@ pub struct RuleVerdict {
 impl Effect {
     /// Evaluates the rules for these clients with the facts known now.
     pub fn evaluate(session: &Session, entries: &[ClientEntry], rules: &RuleSet) -> Result<Vec<Effect>> {
-        let sight = WindowFacts::read(session.control.connection()?)?;
+        let sight = WindowFacts::new(session.control.connection()?, false)?;
         let (users, unwatched) = (Users::read(), viewers::unwatched_now(session));
         let known = |entry: &ClientEntry| match facts(entry, &users, &sight, unwatched) {
             facts if session.is_here() => facts,

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Facts about clients from their windows: classes, and which clients are active, fullscreen or iconic.
 //!
-//! [`WindowFacts::read`] walks the window tree once. [`WindowFacts::watch`] also selects events, and
-//! [`WindowFacts::take_event`] keeps the facts current. Windows may disappear meanwhile, and errors for them are
+//! [`WindowFacts::new`] walks the window tree once, and [`WindowFacts::take_event`] keeps the facts current. Windows may disappear meanwhile, and errors for them are
 //! ignored. Only windows with a class or a state are kept.
 
 use crate::error::Result;
@@ -47,16 +46,8 @@ pub struct WindowFacts {
 }
 
 impl WindowFacts {
-    pub fn read(connection: &impl Connection) -> Result<WindowFacts> {
-        WindowFacts::new(connection, false)
-    }
-
-    /// Reads the current state and selects events for changes.
-    pub fn watch(connection: &impl Connection) -> Result<WindowFacts> {
-        WindowFacts::new(connection, true)
-    }
-
-    fn new(connection: &impl Connection, is_watched: bool) -> Result<WindowFacts> {
+    /// Reads the current state. `is_watched`: also select events for changes.
+    pub fn new(connection: &impl Connection, is_watched: bool) -> Result<WindowFacts> {
         let roots: Vec<Window> = connection.setup().roots.iter().map(|screen| screen.root).collect();
         let mut facts = WindowFacts {
             atoms: Atoms::new(connection)?.reply()?,

@@ -71,11 +71,11 @@ fn a_server_that_hangs_is_asked_once_and_gets_all_settings_later() {
     desk.server.is_late = true;
     assert_eq!(apply(&mut desk, "weight = 2, priority = 5"), [""; 0]);
     assert_eq!((counted(&desk), weights(&desk)), ((201, 2), vec![100; 100]), "only one is requested again");
-    assert!(desk.take_late().is_some_and(|error| error.is_late()) && desk.take_refusal().is_none());
+    assert!(desk.late.take().is_some_and(|error| error.is_late()) && desk.refusal.take().is_none());
     desk.server.is_late = false;
     assert_eq!(apply(&mut desk, "weight = 2, priority = 5").len(), 200);
     assert_eq!(weights(&desk), vec![200; 100]);
-    assert!(desk.take_late().is_none());
+    assert!(desk.late.take().is_none());
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn measuring_begins_when_the_server_answers_again() {
     let mut desk = desk(2);
     desk.auto.is_late = true;
     assert_eq!(apply(&mut desk, "reserve = \"auto\""), [""; 0]);
-    assert!(desk.take_late().is_some() && desk.auto.clients.is_empty());
+    assert!(desk.late.take().is_some() && desk.auto.clients.is_empty());
     desk.auto.is_late = false;
     apply(&mut desk, "reserve = \"auto\"");
     assert_eq!(desk.auto.clients, [1, 2].into());
