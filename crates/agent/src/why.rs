@@ -2,30 +2,29 @@
 //! A flight recorder: the latest records of a server stay in memory until a client has waited too long, or until it is
 //! asked for them.
 //!
-//! The kernel's events stay in the kernel's own buffer, which overwrites the oldest ones. They are read after each long
-//! wait and for a report.
-
-mod kernel_history;
+//! The kernel's events stay in the kernel's own buffer until a long wait or a report ([`KernelHistory`]).
 
 use crate::error::Result;
 use crate::recording::{Backlog, Source, merged};
 use crate::session::Session;
-use kernel_history::KernelHistory;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 use xqos_abi::trace::{Entry, Event, Level, Words};
 use xqos_cli::output::note;
+use xqos_cli::program::one_line;
 use xqos_core::Time;
 use xqos_sys::proc::RunTimes;
 use xqos_sys::{self as sys, Signals};
 use xqos_trace::file::Header;
-use xqos_trace::kernel::is_name;
+use xqos_trace::kernel::{Kernel, is_name};
 use xqos_trace::why::{Question, Trigger};
 
 /// Polling interval of the ring, which a busy server fills in twice that time or more.
 const READ_EVERY: Duration = Duration::from_millis(50);
 /// Maximum number of records in memory: 32 MB.
 const RECORDS: usize = 1 << 20;
+/// Maximum number of events of the kernel that are kept.
+const EVENTS: usize = 1 << 20;
 /// How long the recording continues after a long wait.
 const AFTER_WAIT: Duration = Duration::from_secs(1);
 /// Shorter times in which the server waits for a processor are not kept.
@@ -190,6 +189,51 @@ fn records(backlog: &Backlog, of_kernel: impl Iterator<Item = Event>, now_ns: u6
     let of_kernel = of_kernel.filter(is_within).map(|event| Event { at: event.at.max(began), ..event }).collect();
     records.push(Event { at: end, what: Entry::End }.encode());
     merged(records, of_kernel).collect()
+}
+
+/// What the kernel ran in the last seconds. The kernel's buffer keeps its latest events, on a busy machine those of one or
+/// two seconds. They are read soon after each long wait, and kept here until a report needs them.
+#[derive(Debug)]
+struct KernelHistory {
+    kernel: Kernel,
+    /// The events of each reading, with all names that they need.
+    readings: VecDeque<Vec<Event>>,
+}
+
+impl KernelHistory {
+    /// Starts to record, or reports why this is impossible.
+    fn start() -> Option<KernelHistory> {
+        let unnamed = "programs that take the server's processor will not be named";
+        let started = Kernel::start().inspect_err(|error| note(&format!("{unnamed}: {}", one_line(error))));
+        Some(KernelHistory { kernel: started.ok()?, readings: VecDeque::new() })
+    }
+
+    /// Reads the kernel's buffer. Forgets readings that are older than the time to keep.
+    fn read(&mut self, keep: Duration) {
+        self.readings.push_back(self.kernel.latest());
+        let began = Time(xqos_sys::monotonic_ns().saturating_sub(keep.as_nanos() as u64));
+        let ended_before = |reading: &Vec<Event>| reading.last().is_none_or(|last| last.at < began);
+        while self.readings.front().is_some_and(ended_before) || self.readings.len() > 1 && self.count() > EVENTS {
+            self.readings.pop_front();
+        }
+    }
+
+    fn count(&self) -> usize {
+        self.readings.iter().map(Vec::len).sum()
+    }
+
+    /// True if a reading has all events of this time.
+    fn covers(&self, (from, to): (Time, Time)) -> bool {
+        let began = |reading: &[Event]| reading.iter().find(|event| !is_name(&event.what)).map(|first| first.at);
+        let covers = |reading: &Vec<Event>| {
+            began(reading).is_some_and(|began| began <= from) && reading.last().is_some_and(|last| last.at >= to)
+        };
+        self.readings.iter().any(covers)
+    }
+
+    fn events(&self) -> impl Iterator<Item = Event> + '_ {
+        self.readings.iter().flatten().copied()
+    }
 }
 
 /// The time that a process has waited for a processor.
