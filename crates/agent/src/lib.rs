@@ -26,7 +26,6 @@ pub mod pick;
 pub mod processor;
 pub mod raised;
 pub mod recording;
-pub mod requests;
 pub mod rules;
 pub mod run;
 pub mod sample;

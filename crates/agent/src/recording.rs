@@ -6,7 +6,6 @@
 //! begin with the complete state, so that replay can start at any segment after the oldest ones are dropped.
 
 use crate::error::Result;
-use crate::requests::names_of;
 use crate::session::Session;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -50,7 +49,7 @@ impl<'a> Source<'a> {
             server_pid,
             realtime_offset_ns: sys::realtime_offset_ns(),
             level: self.level.name().to_owned(),
-            extensions: names_of(&self.session.control)?.extensions().collect(),
+            extensions: self.session.names()?.extensions().collect(),
             kernel,
         })
     }

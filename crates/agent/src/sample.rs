@@ -85,10 +85,10 @@ fn ms(ns: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::requests::Names;
     use serde_json::Value;
     use xqos_abi::{LongRequest, entry_flag};
     use xqos_trace::histogram::Histogram;
+    use xqos_trace::names::Names;
 
     /// A sample with a value in every field that may be null.
     fn sample() -> Sample {

@@ -5,11 +5,13 @@ use crate::admission;
 use crate::client::described;
 use crate::error::{Error, Result, bail, refused};
 use x11rb::connection::Connection;
+use x11rb::protocol::xproto::ConnectionExt;
 use xqos_abi::{ClientEntry, ServerInfo, Setting, Subject, entry_flag};
 use xqos_client::{Control, Error as Answer, number_of};
 use xqos_core::ReservationKind;
 use xqos_sys as sys;
 use xqos_text::quantity::{Micros, Reservation, XId};
+use xqos_trace::names::Names;
 
 /// Resource ids that a server assigns to clients.
 const ID_SPACE: u32 = 1 << 29;
@@ -57,6 +59,21 @@ impl Session {
         let mut clients = self.control.clients()?.clients;
         clients.retain(|entry| entry.flags & entry_flag::YOU == 0);
         Ok(clients)
+    }
+
+    /// Names of this server's requests, or only those of the core protocol if only its control socket is available.
+    pub fn names(&self) -> Result<Names> {
+        let Ok(connection) = self.control.connection() else { return Ok(Names::default()) };
+        let names = connection.list_extensions()?.reply()?.names;
+        let cookies = names.iter().map(|name| connection.query_extension(&name.name)).collect::<Result<Vec<_>, _>>()?;
+        let mut extensions = Vec::new();
+        for (name, cookie) in names.iter().zip(cookies) {
+            let reply = cookie.reply()?;
+            if reply.present {
+                extensions.push((String::from_utf8_lossy(&name.name).into_owned(), reply.major_opcode));
+            }
+        }
+        Ok(Names::new(extensions))
     }
 
     /// Resource base of the client that owns a window or another resource.

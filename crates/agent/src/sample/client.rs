@@ -4,7 +4,6 @@
 use crate::client::{connection, reservation_of, reservation_of_group, role_of, soft_rule, words};
 use crate::field::{EVER, LAST, Value, count, fields, time, time_of_us};
 use crate::processor::Processor;
-use crate::requests::opcodes;
 use crate::session::GRABS;
 use serde_json::{Value as Json, json};
 use std::collections::BTreeSet;
@@ -14,6 +13,7 @@ use xqos_text::escape::printable;
 use xqos_text::quantity::Reservation;
 use xqos_text::time::of_ns;
 use xqos_trace::histogram::Histogram;
+use xqos_trace::names::opcodes;
 use xqos_tune::{Report, State};
 
 pub const WAITS: usize = WAIT_BOUNDS_NS.len() + 1;

@@ -5,7 +5,6 @@ use super::{Client, Longest, Readings, Sample, Server, VERSION, departed, ms};
 use crate::error::Result;
 use crate::feed::Feed;
 use crate::processor::Processor;
-use crate::requests::{Names, names_of};
 use crate::session::Session;
 use crate::windows;
 use std::collections::{BTreeMap, HashMap};
@@ -16,6 +15,7 @@ use xqos_sys::proc::processor_time;
 use xqos_text::escape::printable;
 use xqos_trace::histogram::Histogram;
 use xqos_trace::model::{Figures, Kind};
+use xqos_trace::names::Names;
 
 /// How often the ring is read between samples.
 const READ_EVERY: Duration = Duration::from_millis(100);
@@ -60,7 +60,7 @@ impl Sampler {
 
     fn connect(display: Option<&str>) -> Result<Sampler> {
         let session = Session::open(display)?;
-        let names = names_of(&session.control)?;
+        let names = session.names()?;
         Ok(Sampler {
             session,
             names,

@@ -4,10 +4,10 @@
 use super::{Readings, ms};
 use crate::field::{Value, count, fields, part, time, time_of_us};
 use crate::processor::Processor;
-use crate::requests::Names;
 use serde_json::json;
 use xqos_abi::{LongRequest, ServerInfo, entry_flag};
 use xqos_text::time::ago_of_ms;
+use xqos_trace::names::Names;
 
 #[derive(Clone, Debug, Default)]
 pub struct Server {
