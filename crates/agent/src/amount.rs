@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT
-//! What a command reserves: a fixed amount, or what is measured.
+//! What a command reserves: a fixed amount, or what is measured; and what a client gets beyond its budget.
 
+use crate::client::words;
 use crate::error::{Result, bail};
+use clap::Args;
 use std::fmt;
 use std::str::FromStr;
 use xqos_core::ReservationKind;
+use xqos_rules::setting::SoftRule;
 use xqos_text::quantity::Reservation;
 
 /// Processor time has the same period as the reserved server time.
@@ -57,6 +60,34 @@ impl fmt::Display for Amount {
     }
 }
 
+/// Options for the kind of a reservation.
+#[derive(Args, Clone, Copy, Debug)]
+pub struct Kind {
+    /// Hold the client back once its budget is used up
+    #[arg(long)]
+    hard: bool,
+    /// What a client gets beyond its budget without --hard: best-effort (default), its share among the clients without
+    /// a reservation; or paper, its next budget immediately with a later deadline, so that it stays ahead of them
+    #[arg(long, value_name = "best-effort|paper", conflicts_with = "hard")]
+    soft: Option<SoftRule>,
+}
+
+impl Kind {
+    pub fn get(self) -> ReservationKind {
+        match self.soft {
+            Some(rule) => rule.kind(),
+            None => self.hard.into(),
+        }
+    }
+}
+
+/// Splits the text that was typed into `xqos top` into a reservation and its kind: `3ms/10ms hard`.
+pub fn split(text: &str) -> (&str, ReservationKind) {
+    let named = [ReservationKind::Hard, ReservationKind::SoftPaper].into_iter();
+    let mut found = named.filter_map(|kind| Some((text.trim().strip_suffix(words(kind))?.trim(), kind)));
+    found.next().unwrap_or((text.trim(), ReservationKind::Soft))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -68,5 +99,12 @@ mod tests {
         assert_eq!((fixed.fixed().unwrap().typed(), fixed.to_string()), ("3ms/10ms".into(), "3 ms / 10 ms".into()));
         assert!("automatic".parse::<Amount>().unwrap_err().contains("or write the word auto"));
         assert!(Amount::Auto.checked(true.into()).is_err() && Amount::Auto.checked(false.into()).is_ok());
+    }
+
+    #[test]
+    fn a_reservation_is_parsed_with_its_kind() {
+        assert_eq!(split(" 3ms/10ms "), ("3ms/10ms", ReservationKind::Soft));
+        assert_eq!(split("3ms/10ms hard"), ("3ms/10ms", ReservationKind::Hard));
+        assert_eq!(split("3ms/10ms  soft=paper "), ("3ms/10ms", ReservationKind::SoftPaper));
     }
 }

@@ -53,8 +53,8 @@ pub struct Auto {
     /// Advice that has not been followed yet.
     advice: VecDeque<(u32, Advice)>,
     notes: Vec<String>,
-    /// Also report clients that get no reservation.
-    reports_all: bool,
+    /// Also report clients that get no reservation, with the reason.
+    pub reports_all: bool,
     /// Origin of the settings as shown to other programs, without the confidence.
     origin: String,
 }
@@ -98,11 +98,6 @@ impl Auto {
     pub fn reserve_processors(&mut self, is_own_child: bool) -> Result<()> {
         self.processors = Some(Processors::start(is_own_child)?);
         Ok(())
-    }
-
-    /// Also reports clients that get no reservation, with the reason.
-    pub fn report_all(&mut self) {
-        self.reports_all = true;
     }
 
     /// Changes the maximum sum of all measured reservations.

@@ -15,6 +15,7 @@ use crate::error::{Result, asking, bail};
 use crate::processor::missing_right;
 use crate::raised::{Guard, PRIORITY, Raised, Verdict};
 use crate::session::Session;
+use clap::{Args, ValueEnum};
 use named::Named;
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
@@ -22,6 +23,7 @@ use xqos_abi::{Notify, NotifyKind, event_mask};
 use xqos_cli::output::note;
 use xqos_client::Error;
 use xqos_sys::{self as sys, Attributes, Signals};
+use xqos_text::quantity::{Micros, limit};
 
 /// Limit for real-time priorities in the server: its own thread gets 3, and the watcher thread 4.
 const SERVER_LIMIT: u32 = 4;
@@ -38,37 +40,65 @@ struct Share {
     nice: i32,
 }
 
-/// What to raise, and how.
-#[derive(Debug)]
-pub struct Wish {
-    /// Maximum time with a raised priority for one Expose; zero: programs are not raised.
-    pub expose: Duration,
-    pub method: Method,
-    pub raises_server: bool,
-    /// Only programs of this user; `None`: of the user that called sudo, or else of this one.
-    pub user: Option<u32>,
-    /// Only programs that standard input names.
-    pub only_named: bool,
-    /// Report each change.
-    pub is_verbose: bool,
+/// Gives programs the processor while they redraw, and the X server while it serves reserved clients
+///
+/// Runs until it is stopped. A program that gets an Expose has a real-time priority until it has answered, but no
+/// longer than the time of --expose. A program that gets input meanwhile has a higher priority, for 10 ms at most. The
+/// X server has a real-time priority during these times, and while it serves a client with a reservation, for the
+/// budget at most. All priorities are restored when this process ends, even if it is killed. Programs of other users
+/// are left alone.
+///
+/// This needs the right to set priorities (CAP_SYS_NICE). To raise the server as well, it needs CAP_SYS_RESOURCE or a
+/// server that runs as root. Root has both capabilities.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Options {
+    /// Maximum time with a raised priority for one Expose, 1ms to 1s, or 'off'
+    #[arg(long, value_name = "TIME|off", default_value = "40ms", value_parser = limit)]
+    expose: Micros,
+    /// How to raise programs; see Methods below
+    #[arg(long, value_name = "METHOD", default_value = "auto")]
+    how: Method,
+    /// Leave the X server's own priority alone
+    #[arg(long)]
+    no_server: bool,
+    /// Only programs of this user id [default: the user who called sudo, else the user who runs this command]
+    #[arg(long, value_name = "UID")]
+    user: Option<u32>,
+    /// Only programs that standard input names: a process id per line adds a program, -PID removes it. The command
+    /// exits at the end of the input
+    #[arg(long)]
+    only_named: bool,
+    /// Report each change
+    #[arg(long, short)]
+    verbose: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+const EXAMPLES: &str = "\
+Examples:
+  xqos boost                       as root: raise programs on this display
+  sudo -E xqos boost               the same, with sudo
+  sudo -E xqos boost --expose 40ms -v      and report each change
+  sudo -E xqos boost --expose off          raise only the X server
+  xqos policy --expose-pacing 40ms         related: the moving client waits
+
+Methods: rr (a real-time priority: programs with a usual priority cannot
+interrupt), deadline (SCHED_DEADLINE: the time of --expose in a period of twice
+that), nice (nice value -10: a larger share of the processor), auto (rr if this
+user may use it, else nice).
+
+It prints 'ready' once it is active. To undo: stop it.";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Method {
     Auto,
+    #[value(name = "rr")]
     RealTime,
     Deadline,
     Nice,
 }
 
 impl Method {
-    pub const NAMES: [(&str, Method); 4] =
-        [("auto", Method::Auto), ("rr", Method::RealTime), ("deadline", Method::Deadline), ("nice", Method::Nice)];
-
-    pub fn from_name(name: &str) -> Option<Method> {
-        Method::NAMES.iter().find(|(one, _)| *one == name).map(|&(_, method)| method)
-    }
-
     fn attributes(self, share: Share, limit: Duration) -> Attributes {
         let ns = limit.as_nanos() as u64;
         match self {
@@ -123,32 +153,32 @@ pub struct Boost {
 
 impl Boost {
     /// Prepares everything. Call this before any thread is started.
-    pub fn start(display: Option<&str>, wish: &Wish) -> Result<Boost> {
+    pub fn start(display: Option<&str>, options: &Options) -> Result<Boost> {
         let (session, info) = Session::open_armed(display)?;
-        let expose = wish.expose;
-        let Some(method) = wish.method.allowed(expose.max(Duration::from_millis(1))) else {
+        let expose = options.expose.duration();
+        let Some(method) = options.how.allowed(expose.max(Duration::from_millis(1))) else {
             let run = "it as root, as in `sudo -E xqos boost`";
             bail!("{}", missing_right("set priorities", run, "cap_sys_nice,cap_sys_resource"));
         };
         let signals = Signals::watch().map_err(asking("cannot watch for signals"))?;
-        let raised = Raised::new(Some(wish.user.unwrap_or_else(sys::calling_user)))
+        let raised = Raised::new(Some(options.user.unwrap_or_else(sys::calling_user)))
             .map_err(asking("cannot create the list of raised programs"))?;
         let guard = Guard::start(&raised).map_err(asking("cannot start the guard process"))?;
         if Attributes::real_time(PRIORITY).give(0).is_err() {
             note("xqos boost itself cannot get a real-time priority: it may restore priorities late");
         }
-        let lends = wish.raises_server && lend(&session, info.server_pid as i32);
+        let lends = !options.no_server && lend(&session, info.server_pid as i32);
         if expose.is_zero() && !lends {
             bail!("nothing to do: neither programs nor the X server can be raised; see xqos boost --help");
         }
         if !expose.is_zero() {
             session.control.select_events(event_mask::EXPOSES)?;
         }
-        let named = wish.only_named.then(Named::from_input).transpose();
+        let named = options.only_named.then(Named::from_input).transpose();
         let named = named.map_err(asking("cannot read standard input"))?;
         let exposing = (method.attributes(EXPOSING, expose), expose);
         let input = (method.attributes(INPUT, INPUT_LIMIT), INPUT_LIMIT);
-        Ok(Boost { is_verbose: wish.is_verbose, signals, exposing, input, session, raised, guard, named })
+        Ok(Boost { is_verbose: options.verbose, signals, exposing, input, session, raised, guard, named })
     }
 
     /// Runs until a signal arrives or the server exits. Returns false if programs can no longer be raised.

@@ -28,36 +28,52 @@ use crate::sample::{Readings, Server};
 use account::{Account, Labels};
 use ask::{Answer, Found, ServerProcess, Visit};
 use attached::Watched;
+use clap::Args;
 pub use format::Format;
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 use xqos_abi::ClientEntry;
+use xqos_x11::display::local_number;
 use xqos_cli::output;
 use xqos_sys::proc;
-use xqos_text::escape::in_one_line;
-use xqos_text::escape::printable;
+use xqos_text::escape::{in_one_line, printable};
+use xqos_text::quantity::{Micros, within};
 
 /// More frequent scrapes get the previous figures, so that nobody can overload servers through the exporter.
 const LEAST_INTERVAL: Duration = Duration::from_secs(1);
 
-#[derive(Clone, Debug)]
+/// Which servers to query, and how.
+#[derive(Args, Clone, Debug)]
 pub struct Options {
-    /// Displays to query; empty for all.
-    pub only: Vec<u32>,
-    /// Time limit for all servers, which are queried in parallel.
-    pub patience: Duration,
-    /// Maximum number of user and program pairs for each display.
-    pub max_labels: usize,
-    /// Also watch servers without xqos, through the kernel's trace.
+    /// Also watch servers without xqos, for 0.2 s per query, through the kernel's trace of their system calls; root
+    /// only
+    #[arg(long)]
     pub attach: bool,
-    /// Count what clients had used before the first query.
-    pub with_past: bool,
+    /// Only these displays, such as :7,:8
+    #[arg(long, value_name = "DISPLAYS", value_delimiter = ',', value_parser = number)]
+    only: Vec<u32>,
+    /// How long the servers may take to answer
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = patience)]
+    wait: Micros,
+    /// Pairs of user and program per display; further ones are combined as "other"
+    #[arg(long, value_name = "NUMBER", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    programs: u32,
+}
+
+fn patience(text: &str) -> Result<Micros, String> {
+    within(text, "100ms", "8s").map_err(|error| format!("{error}, to stay below Prometheus's timeout"))
+}
+
+fn number(text: &str) -> Result<u32, String> {
+    local_number(text).ok_or_else(|| format!("{text} is not a display of this machine: write it like :7"))
 }
 
 #[derive(Debug)]
 pub struct Exporter {
     options: Options,
+    /// Count what clients had used before the first query.
+    with_past: bool,
     displays: BTreeMap<u32, Display>,
     answers: (Sender<Answer>, Receiver<Answer>),
     users: Users,
@@ -93,9 +109,10 @@ enum State {
 }
 
 impl Exporter {
-    pub fn new(options: Options) -> Exporter {
+    pub fn new(options: Options, with_past: bool) -> Exporter {
         Exporter {
             options,
+            with_past,
             displays: BTreeMap::new(),
             answers: channel(),
             users: Users::read(),
@@ -139,7 +156,7 @@ impl Exporter {
         numbers.retain(|display| only.is_empty() || only.contains(display));
         self.displays.retain(|display, known| numbers.binary_search(display).is_ok() || known.pending.is_some());
         for display in numbers {
-            let is_known_from_start = self.options.with_past || self.rounds > 1 || !sockets.has_clients(display);
+            let is_known_from_start = self.with_past || self.rounds > 1 || !sockets.has_clients(display);
             self.displays.entry(display).or_insert_with(|| Display { is_known_from_start, ..Display::default() });
         }
     }
@@ -156,7 +173,7 @@ impl Exporter {
                 known.clear_clients();
             }
             known.pending = Some(self.rounds);
-            if !ask::ask(display, visit, self.rounds, self.options.patience, self.answers.0.clone()) {
+            if !ask::ask(display, visit, self.rounds, self.options.wait.duration(), self.answers.0.clone()) {
                 known.pending = None;
                 known.set_state(display, State::Failed("no further thread can be started".to_owned()));
             }
@@ -165,7 +182,7 @@ impl Exporter {
 
     fn collect(&mut self) {
         // Each query has its own time limit, which expires shortly before this one.
-        let until = Instant::now() + self.options.patience + Duration::from_millis(100);
+        let until = Instant::now() + self.options.wait.duration() + Duration::from_millis(100);
         while self.displays.values().any(|known| known.pending == Some(self.rounds)) {
             let Ok(answer) = self.answers.1.recv_timeout(until.saturating_duration_since(Instant::now())) else {
                 break;
@@ -190,7 +207,7 @@ impl Exporter {
         }
         let state = match answer.found {
             Ok(Found::Served(readings)) => {
-                known.account_for(*readings, &self.users, self.options.max_labels);
+                known.account_for(*readings, &self.users, self.options.programs as usize);
                 State::Served
             }
             Ok(Found::Stock) => State::Stock,
@@ -215,7 +232,7 @@ impl Exporter {
                 let user = |pid| proc::owner(pid).map(|owner| self.users.name(owner)).unwrap_or_default();
                 for (pid, known) in servers {
                     let watched = known.watched.take().filter(|watched| watched.server_pid == pid);
-                    let mut watched = watched.unwrap_or_else(|| Watched::new(pid, self.options.max_labels));
+                    let mut watched = watched.unwrap_or_else(|| Watched::new(pid, self.options.programs as usize));
                     watched.add(watch.take_usage(pid), elapsed_ns, user);
                     known.watched = Some(watched);
                 }

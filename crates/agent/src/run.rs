@@ -12,7 +12,7 @@
 //! | exited, with nothing left | nothing: exit with its status |
 
 mod family;
-mod start;
+mod options;
 
 use crate::amount::Amount;
 use crate::auto::Auto;
@@ -21,15 +21,13 @@ use crate::error::{Result, asking, bail};
 use crate::session::{Account, Session, is_wayland};
 use crate::{processor, rules};
 use family::{Family, Verdict};
+pub use options::Options;
 use std::collections::{BTreeMap, HashSet};
-use std::ffi::OsString;
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 use xqos_abi::{ClientEntry, NotifyKind, Setting, Subject, event_mask};
 use xqos_cli::output::note;
-use xqos_core::ReservationKind;
 use xqos_sys::{self as sys, Procfs, Signal, Signals};
-use xqos_text::quantity::Weight;
 
 /// How long a launcher's children may take to connect after it has exited. A large program on a cold disk needs
 /// seconds; a daemon left behind must not keep us running forever.
@@ -38,41 +36,25 @@ const GRACE: Duration = Duration::from_secs(10);
 /// Polling interval for new threads of a program that has reserved processor time.
 const NEW_THREADS: Duration = Duration::from_millis(200);
 
-/// What the program gets.
-#[derive(Debug)]
-pub struct Wish {
-    pub reserve: Option<Amount>,
-    pub kind: ReservationKind,
-    pub weight: Option<Weight>,
-    /// Processor time for the program's main thread.
-    pub cpu: Option<Amount>,
-    /// Stop the program if its reservation is refused.
-    pub is_strict: bool,
-    /// Print nothing on success.
-    pub is_quiet: bool,
-    /// The program and its arguments.
-    pub program: Vec<OsString>,
-}
-
 /// Runs the program, and returns its exit status.
-pub fn run(display: Option<&str>, wish: &Wish) -> Result<u8> {
+pub fn run(display: Option<&str>, options: &Options) -> Result<u8> {
     let (session, info) = Session::open_armed(display)?;
-    let wanted = wish.reserve.map(|wanted| wanted.checked(wish.kind)).transpose()?;
+    let wanted = options.reserve.map(|wanted| wanted.checked(options.kind.get())).transpose()?;
     let is_auto = wanted == Some(Amount::Auto);
-    wish.check(&session, &info)?;
+    options.check(&session, &info)?;
     // Select events before the program starts, so that none of its connections is missed.
     session.control.select_events(event_mask::CLIENTS)?;
     sys::adopt_orphans().map_err(asking("cannot become the parent of the program's orphaned processes"))?;
     let signals = Signals::watch().map_err(asking("cannot watch for the program's end"))?;
     let mut auto = is_auto.then(|| Auto::start(&session, "auto", rules::auto_limit())).transpose()?;
-    auto.iter_mut().for_each(Auto::report_all);
-    if let Some(auto) = auto.as_mut().filter(|_| wish.cpu == Some(Amount::Auto)) {
+    auto.iter_mut().for_each(|auto| auto.reports_all = true);
+    if let Some(auto) = auto.as_mut().filter(|_| options.cpu == Some(Amount::Auto)) {
         auto.reserve_processors(true).unwrap_or_else(|error| note(&error.in_one_line()));
     }
-    let main = wish.start(display)?;
+    let main = options.start(display)?;
     let family = Family::new(std::process::id() as i32, main);
     let mut run = Run {
-        wish,
+        options,
         session,
         family,
         main,
@@ -93,13 +75,13 @@ pub fn run(display: Option<&str>, wish: &Wish) -> Result<u8> {
     let status = run.watch(&signals)?;
     run.report_at_end();
     match run.refused {
-        Some(why) if wish.is_strict => bail!("{} was ended: {why}", wish.shown()),
+        Some(why) if options.strict => bail!("{} was ended: {why}", options.shown()),
         _ => Ok(status),
     }
 }
 
 struct Run<'a> {
-    wish: &'a Wish,
+    options: &'a Options,
     session: Session,
     family: Family,
     main: i32,
@@ -133,7 +115,7 @@ impl Run<'_> {
                 Some(Duration::ZERO) => return Ok(self.status.unwrap_or(0)),
                 left => left,
             };
-            let threads = self.wish.fixed_cpu().map(|_| NEW_THREADS);
+            let threads = self.options.fixed_cpu().map(|_| NEW_THREADS);
             if threads.is_some() {
                 let main = self.status.is_none().then_some(&self.main);
                 self.ours.values().chain(main).for_each(|&pid| processor::raise_other_threads(pid));
@@ -254,15 +236,15 @@ impl Run<'_> {
         if self.auto.as_mut().is_some_and(|auto| !auto.adopt(&entry)) {
             self.report(&format!("{who} has its own reservation, which auto does not change"));
         }
-        if let Some(wanted) = self.wish.reserve.and_then(Amount::fixed) {
-            match self.session.reserve(&Account::of_client(&entry), wanted, self.wish.kind) {
-                Ok(()) => self.report(&format!("reserved {wanted}{} for {who}", words(self.wish.kind))),
+        if let Some(wanted) = self.options.reserve.and_then(Amount::fixed) {
+            match self.session.reserve(&Account::of_client(&entry), wanted, self.options.kind.get()) {
+                Ok(()) => self.report(&format!("reserved {wanted}{} for {who}", words(self.options.kind.get()))),
                 Err(error) if error.is_late() => return self.unserved.push((client, pid)),
                 Err(_) if self.is_gone(client) => return,
                 Err(error) => self.refuse(client, &error.in_one_line()),
             }
         }
-        if let Some(weight) = self.wish.weight {
+        if let Some(weight) = self.options.weight {
             match self.session.control.set(Subject::Client(client), Setting::Weight(weight.0)) {
                 Ok(()) => {
                     self.ours.insert(client, pid);
@@ -280,7 +262,7 @@ impl Run<'_> {
 
     fn refuse(&mut self, client: u32, why: &str) {
         self.refused = Some(why.to_owned());
-        if self.wish.is_strict {
+        if self.options.strict {
             // All processes get the signal, because a wrapper that exits leaves its children running.
             self.ours.values().chain([&self.main]).for_each(|&pid| sys::send(pid, libc::SIGTERM));
         } else {
@@ -299,13 +281,13 @@ impl Run<'_> {
     }
 
     fn report(&self, text: &str) {
-        if !self.wish.is_quiet {
+        if !self.options.quiet {
             note(text);
         }
     }
 
     fn report_at_end(&self) {
-        if self.vanished && matches!(self.wish.reserve, Some(Amount::Auto)) && !self.family.any_connected() {
+        if self.vanished && matches!(self.options.reserve, Some(Amount::Auto)) && !self.family.any_connected() {
             self.report("nothing was reserved for a connection that closed before its program was known");
         }
         if self.family.any_connected() || self.vanished || self.server_gone {
@@ -318,7 +300,7 @@ impl Run<'_> {
         note(&format!(
             "{} made no X connection of its own, so nothing was reserved; {why} over D-Bus to a process that was already \
              running: reserve for that process with `xqos reserve --pick`",
-            self.wish.shown()
+            self.options.shown()
         ));
     }
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 //! The commands of `xqos`. Each has a file with the arguments that clap parses, and the action.
 
-pub mod boost;
 pub mod doctor;
 pub mod explain;
 pub mod exporter;
@@ -10,7 +9,6 @@ pub mod policy;
 pub mod replay;
 pub mod reserve;
 pub mod rules;
-pub mod run;
 pub mod server;
 pub mod suggest;
 pub mod top;

@@ -7,7 +7,6 @@
 #![forbid(unsafe_code)]
 
 mod commands;
-mod kind;
 mod selector;
 
 #[cfg(test)]
@@ -17,12 +16,13 @@ mod fixture;
 use anyhow::Result;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use commands::{
-    boost, doctor, explain, exporter as exporting, list, policy, replay, reserve, run, server, suggest, top, trace,
-    weight, why, xwayland,
+    doctor, explain, exporter as exporting, list, policy, replay, reserve, server, suggest, top, trace, weight, why,
+    xwayland,
 };
 
 use std::ffi::OsString;
 use std::process::ExitCode;
+use xqos_agent::{boost, run};
 use xqos_cli::output;
 use xqos_cli::program::{self, Packaging};
 use xqos_cli::sibling::{self, Call};
@@ -69,7 +69,7 @@ find a fault. A command that runs a program exits with the program's status.";
 #[derive(Debug, Subcommand)]
 enum Command {
     Server(server::Arguments),
-    Run(run::Arguments),
+    Run(run::Options),
     Reserve(reserve::Reserve),
     Release(reserve::Release),
     #[command(flatten)]
@@ -84,7 +84,7 @@ enum Command {
     Replay(replay::Arguments),
     Why(why::Arguments),
     Suggest(suggest::Arguments),
-    Boost(boost::Arguments),
+    Boost(boost::Options),
     Xwayland(xwayland::Arguments),
     Doctor(doctor::Arguments),
     #[command(flatten)]
@@ -109,9 +109,13 @@ fn command_line() -> clap::Command {
 
 fn perform(command: &Command, display: Option<&str>) -> Result<ExitCode> {
     match command {
-        Command::Run(arguments) => return arguments.perform(display),
+        Command::Run(options) => return Ok(run::run(display, options)?.into()),
         Command::Doctor(arguments) => return arguments.perform(display),
-        Command::Boost(arguments) => return arguments.perform(display),
+        Command::Boost(options) => {
+            let boost = boost::Boost::start(display, options)?;
+            output::line("ready")?;
+            return Ok(if boost.run()? { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+        }
         Command::Server(arguments) => arguments.perform()?,
         Command::Xwayland(arguments) => arguments.perform()?,
         Command::Reserve(arguments) => arguments.perform(display)?,

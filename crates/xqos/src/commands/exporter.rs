@@ -7,12 +7,10 @@ use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use xqos_x11::display::local_number;
 use xqos_agent::exporter::{Exporter, Format, Options};
 use xqos_agent::http::{self, Answer};
 use xqos_cli::output;
 use xqos_sys::{self as sys, Signals};
-use xqos_text::quantity::{Micros, within};
 
 /// Serves metrics of all X servers on this machine to Prometheus
 ///
@@ -27,19 +25,8 @@ pub struct Arguments {
     /// Print the figures since each client connected as text, and exit
     #[arg(long, conflicts_with = "listen")]
     once: bool,
-    /// Also watch servers without xqos, for 0.2 s per query, through the kernel's trace of their system calls; root
-    /// only
-    #[arg(long)]
-    attach: bool,
-    /// Only these displays, such as :7,:8
-    #[arg(long, value_name = "DISPLAYS", value_delimiter = ',', value_parser = number)]
-    only: Vec<u32>,
-    /// How long the servers may take to answer
-    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = patience)]
-    wait: Micros,
-    /// Pairs of user and program per display; further ones are combined as "other"
-    #[arg(long, value_name = "NUMBER", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    programs: u32,
+    #[command(flatten)]
+    options: Options,
 }
 
 const EXAMPLES: &str = "\
@@ -63,32 +50,17 @@ served.
 
 SIGTERM and ^C stop it.";
 
-fn patience(text: &str) -> Result<Micros, String> {
-    within(text, "100ms", "8s").map_err(|error| format!("{error}, to stay below Prometheus's timeout"))
-}
-
-fn number(text: &str) -> Result<u32, String> {
-    local_number(text).ok_or_else(|| format!("{text} is not a display of this machine: write it like :7"))
-}
-
 impl Arguments {
     pub fn perform(&self, display: Option<&str>) -> Result<()> {
         if display.is_some() {
             bail!("the exporter serves all displays of this machine: use --only :7 instead of --display");
         }
-        if self.attach && sys::effective_ids().0 != 0 {
+        if self.options.attach && sys::effective_ids().0 != 0 {
             bail!("--attach uses the kernel's trace, which needs root: run it with sudo");
         }
         // Watch for signals before the first thread starts, because otherwise that thread would receive them.
         let signals = Signals::watch()?;
-        let options = Options {
-            only: self.only.clone(),
-            patience: self.wait.duration(),
-            max_labels: self.programs as usize,
-            attach: self.attach,
-            with_past: self.once,
-        };
-        let mut exporter = Exporter::new(options);
+        let mut exporter = Exporter::new(self.options.clone(), self.once);
         if self.once {
             return output::print(&exporter.page(Format::Text));
         }

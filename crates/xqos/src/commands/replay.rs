@@ -3,12 +3,12 @@
 
 use crate::commands::policy::policies;
 use crate::commands::trace;
-use crate::kind::Kind;
 use anyhow::{Result, bail};
 use clap::Args;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use xqos_abi::trace::Event;
+use xqos_agent::amount::Kind;
 use xqos_agent::client::in_ns;
 use xqos_cli::output;
 use xqos_core::{Parameters, PolicyKind};

@@ -3,17 +3,19 @@
 
 mod record;
 mod stats;
-mod wire;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand, ValueEnum};
 use std::fs::File;
-use std::io::{self, BufWriter, ErrorKind, Write};
+use std::io::{self, BufReader, BufWriter, ErrorKind, Read, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
+use std::process::{Command as Program, Stdio};
 use xqos_abi::trace::names;
 use xqos_cli::output::{self, NewFile};
+use xqos_cli::sibling;
+use xqos_core::Time;
 use xqos_sys as sys;
 use xqos_text::quantity::Micros;
 use xqos_trace::export::{csv, page, parquet, perfetto};
@@ -208,7 +210,7 @@ impl Export {
             bail!("--wire is for pages and Perfetto: name an output that ends in .html or .pftrace");
         }
         let (trace, names) = open(&self.file)?;
-        let wire = self.wire.as_ref().map_or_else(|| Ok(Wire::default()), |path| wire::read(path, &trace))?;
+        let wire = self.wire.as_ref().map_or_else(|| Ok(Wire::default()), |path| read_wire(path, &trace))?;
         match format {
             Format::Html => self.create(|out| {
                 let additions = page::Additions { wire, ..page::Additions::default() };
@@ -254,4 +256,38 @@ pub fn open(path: &Path) -> Result<(Trace, Names)> {
     let trace = Trace::open(path)?;
     let names = Names::new(trace.header.extensions.clone());
     Ok((trace, names))
+}
+
+/// The messages of a capture with the clock of the trace, through the program that decodes captures.
+fn read_wire(capture: &Path, trace: &Trace) -> Result<Wire> {
+    let program = sibling::needed("xqos-wire", "--wire")?;
+    let mut command = Program::new(&program);
+    command.args(["analyse", "--messages", "--json"]).arg(capture);
+    let started = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let mut child = started.with_context(|| format!("cannot start {}", program.display()))?;
+    let out = child.stdout.take().map(BufReader::new).context("the messages cannot be read")?;
+    let wire = Wire::read(out, trace.header.realtime_offset_ns);
+    let mut said = String::new();
+    child.stderr.take().map_or(Ok(0), |mut err| err.read_to_string(&mut said))?;
+    let mut notes = said.lines().map(|line| line.trim_start_matches("xqos: "));
+    if !child.wait()?.success() {
+        return Err(anyhow!("{}", notes.next_back().unwrap_or("the capture cannot be read").to_owned()));
+    }
+    let wire = wire?;
+    notes.for_each(output::note);
+    if wire.connections.is_empty() {
+        output::note(&format!("{} has no X connection", capture.display()));
+    } else if !wire.has_messages(span_of(trace)) {
+        output::note(&format!(
+            "{} has no message from the time of the trace: run `xqos cap` on the server's machine during the recording",
+            capture.display()
+        ));
+    }
+    Ok(wire)
+}
+
+fn span_of(trace: &Trace) -> (Time, Time) {
+    let mut model = Model::without_causes();
+    trace.events().for_each(|event| _ = model.take(&event));
+    (model.began.unwrap_or(model.now), model.now)
 }

@@ -2,10 +2,10 @@
 //! Changes that keys request from the server. Reservations that were made or released can be undone.
 
 use super::{Page, Prompt, Purpose, View};
-use crate::kind;
 use std::borrow::Cow;
 use xqos_abi::trace::Level;
 use xqos_agent::Result;
+use xqos_agent::amount::split;
 use xqos_agent::client::{Connection, connection, reservation_of, words};
 use xqos_agent::sample::{Client, Sample, Sampler};
 use xqos_agent::session::Account;
@@ -89,7 +89,7 @@ impl View {
 
     fn reserve(&mut self, target: &Target, text: &str, sample: &Sample, sampler: &mut Sampler) {
         let Some(client) = self.target_in(sample, target) else { return };
-        let (amount, kind) = kind::split(text);
+        let (amount, kind) = split(text);
         let result = amount.parse::<Reservation>().and_then(|wanted| {
             let done = sampler.session.reserve(&Account::of_client(&client.entry), wanted, kind);
             done.map(|()| wanted).map_err(|error| error.in_one_line())
