@@ -137,7 +137,7 @@ fn the_pacing_that_is_measured_is_the_one_that_is_recommended() {
         include_str!("../../../../docs/exposing.md"),
         include_str!("../../../../docs/experiments/expose.md"),
         include_str!("../../../xqos/src/commands/policy.rs"),
-        include_str!("../../../xqos/src/commands/boost.rs"),
+        include_str!("../../../agent/src/boost.rs"),
     ];
     assert!(documents.iter().all(|text| text.contains("--expose-pacing 40ms")));
     assert!(documents[4].contains("default_value = \"40ms\""));
