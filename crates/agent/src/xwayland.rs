@@ -6,9 +6,9 @@
 
 mod files;
 mod status;
-mod weston;
 
 use crate::error::{Result, asking, bail, refused};
+use clap::ValueEnum;
 use files::Places;
 pub use status::{Running, Status};
 use std::fs;
@@ -16,14 +16,15 @@ use std::io::ErrorKind;
 use std::path::Path;
 use xqos_sys as sys;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Compositor {
-    /// Based on wlroots: WLR_XWAYLAND names the script.
+    /// sway, labwc, gamescope and others based on wlroots: sets WLR_XWAYLAND
     Wlroots,
+    /// weston: sets `path` in the section [xwayland] of weston.ini
     Weston,
-    /// Searches PATH for Xwayland.
+    /// kwin, Hyprland and others that search PATH for Xwayland
     Path,
-    /// Starts /usr/bin/Xwayland.
+    /// GNOME: diverts /usr/bin/Xwayland itself; root only, for all users
     Mutter,
 }
 
@@ -71,7 +72,7 @@ impl Steps<'_> {
             Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
             read => read.map_err(asking(format!("cannot read {}", places.weston.display())))?,
         };
-        if let Some(with_path) = weston::with_path(&text, &places.wrapper.display().to_string()) {
+        if let Some(with_path) = files::weston_with_path(&text, &places.wrapper.display().to_string()) {
             let what = format!("set path in [xwayland] of {}", places.weston.display());
             self.perform(&what, || files::write(&places.weston, &with_path, false))?;
         }
@@ -138,7 +139,7 @@ pub fn remove(say: &mut dyn FnMut(&str)) -> Result<()> {
         removed = true;
         say(&text);
     };
-    if let Some(before) = fs::read_to_string(&places.weston).ok().and_then(|text| weston::without_path(&text)) {
+    if let Some(before) = fs::read_to_string(&places.weston).ok().and_then(|text| files::weston_without_path(&text)) {
         if before.is_empty() {
             fs::remove_file(&places.weston).map_err(asking(format!("cannot remove {}", places.weston.display())))?;
         } else {

@@ -135,6 +135,23 @@ fn dpkg_divert(what: &[&str]) -> Result<()> {
     Ok(())
 }
 
+/// Our section in weston.ini. It comes first, because weston reads only the first section of a name; the file's own
+/// section stays as it is, so that removing ours restores the file.
+const BEGIN: &str = "# xqos begin\n";
+const END: &str = "# xqos end\n";
+
+/// The file with our section; `None` if the file already has it.
+pub fn weston_with_path(text: &str, path: &str) -> Option<String> {
+    (!text.contains(BEGIN)).then(|| format!("{BEGIN}[xwayland]\npath={path}\n{END}{text}"))
+}
+
+/// The file without our section; `None` if the file does not have it.
+pub fn weston_without_path(text: &str) -> Option<String> {
+    let (before, rest) = text.split_once(BEGIN)?;
+    let (_, after) = rest.split_once(END)?;
+    Some(format!("{before}{after}"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -153,5 +170,30 @@ mod tests {
         let of = |wlroots, path| environment(Path::new("/home/me/x/Xwayland"), wlroots, path);
         assert!(of(true, false).ends_with("WLR_XWAYLAND=/home/me/x/Xwayland\n"));
         assert!(of(false, true).ends_with("PATH=/home/me/x:$PATH\n"));
+    }
+
+    #[test]
+    fn a_file_is_restored_exactly() {
+        for file in ["", "[core]\nxwayland=true", "[core]\r\n[xwayland]\r\npath = /opt/Xwayland\r\n[shell]\r\n"] {
+            let with = weston_with_path(file, "/ours").expect("it was not there");
+            assert!(with.starts_with("# xqos begin\n[xwayland]\npath=/ours\n"), "{with}");
+            assert_eq!(weston_with_path(&with, "/ours"), None, "twice is once");
+            assert_eq!(weston_without_path(&with).as_deref(), Some(file));
+            assert_eq!(weston_without_path(file), None);
+        }
+    }
+
+    #[test]
+    fn later_additions_are_kept() {
+        let with = weston_with_path("[core]\n", "/ours").unwrap();
+        let added = format!("[a]\n{with}[shell]\nx=1\n");
+        assert_eq!(weston_without_path(&added).as_deref(), Some("[a]\n[core]\n[shell]\nx=1\n"));
+    }
+
+    #[test]
+    fn an_incomplete_block_is_left_alone() {
+        for text in ["# xqos begin\npath=/ours\n", "# xqos end\n# xqos begin\n", "# xqos end\n"] {
+            assert_eq!(weston_without_path(text), None);
+        }
     }
 }

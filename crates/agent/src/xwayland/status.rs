@@ -2,7 +2,6 @@
 //! Reports what is installed for Xwayland, and which Xwayland processes run with xqos.
 
 use super::files::{self, Places};
-use super::weston;
 use crate::error::Result;
 use crate::host::has_module;
 use serde::Serialize;
@@ -45,7 +44,7 @@ impl Status {
             environment: ours(&places.environment),
             wlroots: files::sets(&places.environment, "WLR_XWAYLAND"),
             path: files::sets(&places.environment, "PATH"),
-            weston: weston::without_path(&read(&places.weston)).is_some(),
+            weston: files::weston_without_path(&read(&places.weston)).is_some(),
             diverted: files::is_diverted(),
             running: xqos_sys::pids().into_iter().filter_map(running).collect(),
         })

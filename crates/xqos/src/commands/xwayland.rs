@@ -5,7 +5,6 @@
 //! way.
 
 use anyhow::Result;
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 use xqos_agent::xwayland::{self, Compositor, Status};
 use xqos_cli::{module_file, output};
@@ -27,7 +26,7 @@ enum Action {
     /// Writes the script and configures compositors to use it
     Install {
         /// Compositors to configure [default: those that are installed, except mutter]
-        #[arg(long = "for", value_name = "COMPOSITOR", value_delimiter = ',', value_parser = compositors())]
+        #[arg(long = "for", value_name = "COMPOSITOR", value_delimiter = ',', value_enum)]
         wanted: Vec<Compositor>,
         /// Print what would be done, and change nothing
         #[arg(long)]
@@ -41,19 +40,6 @@ enum Action {
     },
     /// Undoes everything that install did
     Remove,
-}
-
-const COMPOSITORS: [(&str, Compositor, &str); 4] = [
-    ("wlroots", Compositor::Wlroots, "sway, labwc, gamescope and others based on wlroots: sets WLR_XWAYLAND"),
-    ("weston", Compositor::Weston, "weston: sets `path` in the section [xwayland] of weston.ini"),
-    ("path", Compositor::Path, "kwin, Hyprland and others that search PATH for Xwayland"),
-    ("mutter", Compositor::Mutter, "GNOME: diverts /usr/bin/Xwayland itself; root only, for all users"),
-];
-
-fn compositors() -> impl TypedValueParser<Value = Compositor> {
-    let of_name = |name: &str| COMPOSITORS.iter().find(|(one, ..)| *one == name).map(|&(_, compositor, _)| compositor);
-    PossibleValuesParser::new(COMPOSITORS.map(|(name, _, help)| PossibleValue::new(name).help(help)))
-        .try_map(move |name| of_name(&name).ok_or_else(|| format!("there is no compositor {name}")))
 }
 
 const EXAMPLES: &str = "\
