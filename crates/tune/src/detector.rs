@@ -128,7 +128,9 @@ impl Detector {
         self.count += 1;
         self.since += 1;
         self.prune(burst.start);
-        let jobs = self.with_open(burst.start);
+        // The open job has only a start.
+        let open = Job { start: burst.start, end: burst.start, demand_ns: 0 };
+        let jobs: Vec<Job> = self.jobs.iter().copied().chain([open]).collect();
         if let Some(known) = known.filter(|_| jobs.len() >= Condition::KNOWN.jobs) {
             let is_known =
                 self.estimate(&jobs[jobs.len() - Condition::KNOWN.jobs..]).filter(|beat| beat.agrees(known, 5));
@@ -158,11 +160,6 @@ impl Detector {
 
     fn found(&self, beat: Beat) -> Detection {
         Detection { beat, jobs: self.jobs.clone(), joiner: self.joiner.clone() }
-    }
-
-    /// The jobs, including the open one, which has only a start.
-    fn with_open(&self, start: Time) -> Vec<Job> {
-        self.jobs.iter().copied().chain([Job { start, end: start, demand_ns: 0 }]).collect()
     }
 
     fn prune(&mut self, now: Time) {

@@ -108,11 +108,6 @@ impl Share {
         self.period_ns > 0 && self.floor_ns > 0
     }
 
-    /// The difference between floor and need.
-    fn gap_ppm(&self) -> u64 {
-        ppm(self.need_ns, self.period_ns) - ppm(self.floor_ns, self.period_ns)
-    }
-
     fn at(&self, factor: f64) -> Reservation {
         let more_ns = ((self.need_ns - self.floor_ns) as f64 * factor) as u64 / US * US;
         Reservation { budget_ns: self.floor_ns + more_ns, period_ns: self.period_ns, kind: ReservationKind::Soft }
@@ -128,7 +123,7 @@ fn extra_ppm(room: &Room, shares: &[Share]) -> Option<u64> {
 
 /// The fraction of its gap that each need gets. The heaviest come first, because they are satisfied first.
 fn factors(shares: &[Share], extra_ppm: u64) -> Vec<f64> {
-    let gap = |share: &Share| share.gap_ppm() as f64;
+    let gap = |share: &Share| (ppm(share.need_ns, share.period_ns) - ppm(share.floor_ns, share.period_ns)) as f64;
     let mut weighed: f64 = shares.iter().map(|share| gap(share) * f64::from(share.weight)).sum();
     let mut left = extra_ppm as f64;
     let each = |share: &Share| {
