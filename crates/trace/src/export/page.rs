@@ -10,12 +10,11 @@
 mod processors;
 #[path = "../../../../web/page.rs"]
 mod web;
-mod wire;
 
 use crate::file::Header;
 use crate::model::{Burst, Model};
 use crate::names::Names;
-use crate::wire::Wire;
+use crate::wire::{Connection, Wire};
 use base64::display::Base64Display;
 use base64::engine::general_purpose::STANDARD;
 use indexmap::IndexSet;
@@ -78,7 +77,7 @@ struct Lane {
     /// Begin and end of each rest of a cut request that was executed for another client's request.
     rests: [Column; 2],
     /// The client's messages, if there is a capture.
-    wire: Option<wire::Messages>,
+    wire: Option<Messages>,
 }
 
 #[derive(Serialize)]
@@ -215,7 +214,7 @@ impl Lanes {
         self.model.end_bursts().iter().for_each(|burst| self.burst(burst));
         let Lanes { model, mut lanes, processors, requests, .. } = self;
         let since = |at: Time| model.since_start_ns(at);
-        let (of_clients, of_others) = wire::lanes(&wire, &model);
+        let (of_clients, of_others) = wire_lanes(&wire, &model);
         of_clients.into_iter().for_each(|(key, messages)| lanes.entry(key).or_default().wire = Some(messages));
         lanes.retain(|_, lane| !lane.slices[0].0.is_empty() || !lane.bursts[0].0.is_empty() || lane.wire.is_some());
         for (&key, lane) in &mut lanes {
@@ -253,6 +252,53 @@ impl Lanes {
 /// The name of the last request of a slice, which is 0 if the slice has not ended.
 fn name_of(request: u32, names: &Names) -> String {
     if request == 0 { "unfinished".to_owned() } else { names.of(request) }
+}
+
+/// The messages of a connection: those of the client, then those of the server.
+#[derive(Debug, Default, Serialize)]
+struct Messages {
+    /// Name of the connection: the program may be behind a relay, which is the server's client.
+    #[serde(skip)]
+    name: String,
+    /// The trace has all requests since the client's start, so that sequence numbers tell when one was executed.
+    is_whole: bool,
+    directions: [Direction; 2],
+}
+
+#[derive(Debug, Default, Serialize)]
+struct Direction {
+    times: Column,
+    names: Column,
+    sequences: Column,
+    bytes: Column,
+}
+
+/// The messages of the trace's clients by key, and lanes for all other connections.
+fn wire_lanes(wire: &Wire, model: &Model) -> (Vec<(usize, Messages)>, Vec<Lane>) {
+    let (mut of_clients, mut of_others) = (Vec::new(), Vec::new());
+    for (connection, key) in wire.connections.iter().zip(wire.clients(model)) {
+        let has_start = key.is_some_and(|key| Some(model.clients()[key].connected) > model.began);
+        let is_whole = has_start && model.lost == 0;
+        let (name, directions) = (connection.name.clone(), directions(connection, model));
+        let messages = Messages { name, is_whole, directions };
+        match key {
+            Some(key) => of_clients.push((key, messages)),
+            None => of_others.push(Lane { name: connection.name.clone(), wire: Some(messages), ..Lane::default() }),
+        }
+    }
+    (of_clients, of_others)
+}
+
+fn directions(connection: &Connection, model: &Model) -> [Direction; 2] {
+    let mut directions: [Direction; 2] = Default::default();
+    for message in &connection.messages {
+        let direction = &mut directions[usize::from(!message.is_request)];
+        direction.times.push(model.since_start_ns(message.at));
+        direction.names.push_integer(message.name);
+        direction.sequences.push(message.sequence as f64);
+        direction.bytes.push(message.bytes as f64);
+    }
+    directions
 }
 
 #[cfg(test)]
