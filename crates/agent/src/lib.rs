@@ -13,7 +13,6 @@ pub mod attach;
 pub mod auto;
 pub mod boost;
 pub mod client;
-pub mod connections;
 pub mod displays;
 mod error;
 pub mod exporter;

@@ -9,7 +9,7 @@ use clap::Args;
 use xqos_agent::attach::{Attached, Target};
 use xqos_agent::field::table;
 use xqos_agent::sample::{CLIENT, Sampler, departed, fields_help};
-use xqos_agent::{Error, connections, session};
+use xqos_agent::{Error, displays, session};
 use xqos_cli::output;
 use xqos_client::{Error as Answer, number_of};
 use xqos_text::quantity::Micros;
@@ -110,7 +110,7 @@ fn list_from_kernel(display: Option<&str>, error: Error) -> Result<anyhow::Error
 /// The number of connections of each program, from the kernel's socket table.
 fn by_program(display: Option<&str>) -> Option<String> {
     let number = number_of(Some(&session::display_name(display).ok()?))?;
-    Some(connections::table(number)?.render(output::width()))
+    Some(displays::connections(number)?.render(output::width()))
 }
 
 #[cfg(test)]
