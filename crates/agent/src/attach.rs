@@ -153,7 +153,7 @@ impl Attached {
             elapsed_ms: elapsed.as_secs_f64() * 1e3,
             busy: busy_ns as f64 / elapsed.as_nanos() as f64,
             served,
-            lost: self.watch.lost(),
+            lost: self.watch.trace.lost(),
             clients,
         })
     }

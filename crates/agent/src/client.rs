@@ -5,7 +5,7 @@ use xqos_abi::{ClientEntry, Label, entry_flag, us};
 use xqos_core::{ReservationKind, Role};
 use xqos_rules::setting::SoftRule;
 use xqos_text::escape::printable;
-use xqos_text::quantity::{Micros, Reservation, Weight};
+use xqos_text::quantity::{Micros, Reservation};
 use xqos_trace::show::role_name;
 
 /// A client as part of a sentence: "mpv (pid 123, client 0x1c00000)".
@@ -80,10 +80,6 @@ pub fn in_us(budget_ns: u64, period_ns: u64) -> Reservation {
 /// Converts a reservation to nanoseconds for the scheduler.
 pub fn in_ns(Reservation { budget, period }: Reservation, kind: ReservationKind) -> xqos_core::Reservation {
     xqos_core::Reservation { budget_ns: budget.ns(), period_ns: period.ns(), kind }
-}
-
-pub fn weight_of(entry: &ClientEntry) -> Weight {
-    Weight(entry.weight)
 }
 
 #[cfg(test)]

@@ -228,7 +228,7 @@ impl Exporter {
         let pids: Vec<i32> = servers.iter().map(|&(pid, _)| pid).collect();
         match watch::watch_for(&pids, attached::TRACE_TIME) {
             Ok((mut watch, elapsed_ns)) => {
-                self.lost_events += watch.lost();
+                self.lost_events += watch.trace.lost();
                 let user = |pid| proc::owner(pid).map(|owner| self.users.name(owner)).unwrap_or_default();
                 for (pid, known) in servers {
                     let watched = known.watched.take().filter(|watched| watched.server_pid == pid);

@@ -86,10 +86,6 @@ impl Session {
         Ok(id.0 & !((ID_SPACE / blocks).saturating_sub(1)))
     }
 
-    pub fn grabs(&self) -> Result<Vec<String>> {
-        Ok(self.control.clients()?.clients.iter().flat_map(held_grabs).collect())
-    }
-
     /// Sets a reservation of a client or its group. The error says why it failed and what to do.
     pub fn reserve(&self, account: &Account<'_>, wanted: Reservation, kind: impl Into<ReservationKind>) -> Result<()> {
         let setting = Setting::reservation(wanted.budget.0, wanted.period.0, kind);

@@ -28,7 +28,7 @@ const ALL_BUFFERS_KB: usize = 128 * 1024;
 
 #[derive(Debug)]
 pub struct Kernel {
-    instance: Instance,
+    pub instance: Instance,
     lines: Lines,
 }
 
@@ -68,10 +68,6 @@ impl Kernel {
         let began = self.lines.complete_since;
         events.retain(|event| event.at >= began || is_name(&event.what));
         events
-    }
-
-    pub fn lost(&self) -> u64 {
-        self.instance.lost()
     }
 }
 

@@ -22,7 +22,7 @@ pub const READ_INTERVAL: Duration = Duration::from_millis(10);
 /// Servers under observation, until this value is dropped.
 #[derive(Debug)]
 pub struct Watch {
-    trace: tracefs::Instance,
+    pub trace: tracefs::Instance,
     servers: HashMap<i32, (Account, Peers)>,
 }
 
@@ -70,11 +70,6 @@ impl Watch {
             PeerUse { pid, program, departed: is_closed(descriptor), used }
         });
         seen.collect()
-    }
-
-    /// Number of events so far that did not fit into the kernel's buffer.
-    pub fn lost(&self) -> u64 {
-        self.trace.lost()
     }
 }
 

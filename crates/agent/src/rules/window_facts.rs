@@ -171,6 +171,7 @@ impl WindowFacts {
             property.is_some_and(|property| property.value32().into_iter().flatten().any(|value| value == wanted))
         };
         let state_of = |property: GetPropertyReply| property.value32()?.next();
+        let class_of = |part: &[u8]| bounded(&String::from_utf8_lossy(part)).into_owned();
         WindowState {
             class: class.iter().flat_map(|property| classes(&property.value)).map(class_of).collect(),
             fullscreen: has(state, fullscreen),
@@ -197,7 +198,3 @@ impl WindowFacts {
 }
 
 type Property = Option<GetPropertyReply>;
-
-fn class_of(part: &[u8]) -> String {
-    bounded(&String::from_utf8_lossy(part)).into_owned()
-}

@@ -70,7 +70,7 @@ pub const CLIENT of client: Client as JSON;
     Value::or_none(client.reserved(), Value::Text);
 "" elastic("LONGEST REQUEST", 22, EVER):
     "processor time and name of its longest single request; a trace (`xqos trace`) has the elapsed time" =>
-    client.longest(Value::Text(client.longest_text()));
+    client.longest(Value::Text(format!("{} {}", of_ns(client.entry.longest_request_ns), client.longest_request)));
 "longest_part_ms" number("BLOCKING", 8, EVER) gauge("xqos_client_longest_part_seconds"):
     "longest time that others waited for one of its requests, or for a part of one that was cut (`xqos policy --cut`); \
     processor time; a column only if it is shorter than the longest request" =>
@@ -304,10 +304,6 @@ impl Client {
 
     fn shared(&self, value: Value) -> Value {
         value.when(self.entry.group_period_us != 0)
-    }
-
-    fn longest_text(&self) -> String {
-        format!("{} {}", of_ns(self.entry.longest_request_ns), self.longest_request)
     }
 
     /// Returns true if others waited for less than its longest request, because its requests are cut.

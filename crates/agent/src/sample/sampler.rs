@@ -42,7 +42,7 @@ impl Sampler {
     pub fn open(display: Option<&str>) -> Result<Sampler> {
         let mut sampler = Sampler::connect(display)?;
         // If that fails, as for a server on another machine, there are no response times.
-        let _ = sampler.trace(Level::Slices);
+        let _ = sampler.feed.trace(&sampler.session, Level::Slices);
         sampler.before = Some(Readings::of(&sampler.session.control)?);
         Ok(sampler)
     }
@@ -72,11 +72,6 @@ impl Sampler {
             with_own: false,
             measured: BTreeMap::new(),
         })
-    }
-
-    /// Starts a trace, or changes its level.
-    pub fn trace(&mut self, level: Level) -> Result<()> {
-        self.feed.trace(&self.session, level)
     }
 
     pub fn wait(&mut self, time: Duration) {

@@ -200,7 +200,8 @@ fn service(mut settings: Settings, session: &Session, host: &Host) -> Result<Ser
     settings.through_libc = session.control.is_served_through_libc().or_else(exports_nothing).unwrap_or(false);
     let version = session.control.version();
     let version = format!("{}.{}", version.major, version.minor);
-    Ok(Service { settings, version, grabs: session.grabs()?, release: host.release.clone() })
+    let grabs = session.control.clients()?.clients.iter().flat_map(session::held_grabs).collect();
+    Ok(Service { settings, version, grabs, release: host.release.clone() })
 }
 
 fn advice(host: &Host, service: Option<&Service>) -> Option<String> {

@@ -16,7 +16,11 @@ use xqos_cli::output::{self, note, print};
 /// The command first shows what is known about the client, and the settings that the rules ask for next to the current
 /// settings. If the two differ, a setting was made manually, or `xqos rules run` is not running.
 #[derive(Args, Debug)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "\
+Examples:
+  xqos explain --pick             click on a window
+  xqos explain --pid 4711
+  xqos explain --window 0x1c00007 --json | jq '.clients[].settings'")]
 pub struct Arguments {
     #[command(flatten)]
     selector: Selector,
@@ -24,12 +28,6 @@ pub struct Arguments {
     #[arg(long)]
     json: bool,
 }
-
-const EXAMPLES: &str = "\
-Examples:
-  xqos explain --pick             click on a window
-  xqos explain --pid 4711
-  xqos explain --window 0x1c00007 --json | jq '.clients[].settings'";
 
 impl Arguments {
     pub fn perform(&self, display: Option<&str>) -> Result<()> {

@@ -28,7 +28,14 @@ use xqos_trace::show::line;
 /// takes the same time, and the pauses between a client's bursts are the same. The cost of decisions and the kernel's
 /// scheduling are not simulated.
 #[derive(Args, Debug)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "\
+Examples:
+  xqos replay --check desk.trace
+  xqos replay --policy stock desk.trace
+  xqos replay --policy fair --reserve mpv=5ms/40ms desk.trace
+  xqos replay --policy fair --cut on desk.trace    long requests in parts
+
+--check exits with 1 if a decision differs from the recorded one.")]
 pub struct Arguments {
     #[arg(value_name = "FILE")]
     file: PathBuf,
@@ -50,15 +57,6 @@ pub struct Arguments {
     #[arg(long, value_name = "on|off|TIME", value_parser = cut, default_value = "off")]
     cut: Micros,
 }
-
-const EXAMPLES: &str = "\
-Examples:
-  xqos replay --check desk.trace
-  xqos replay --policy stock desk.trace
-  xqos replay --policy fair --reserve mpv=5ms/40ms desk.trace
-  xqos replay --policy fair --cut on desk.trace    long requests in parts
-
---check exits with 1 if a decision differs from the recorded one.";
 
 fn reserve(text: &str) -> Result<(String, Reservation), String> {
     let (who, reservation) =

@@ -67,7 +67,12 @@ of it.";
 
 /// Releases reservations
 #[derive(Args, Debug)]
-#[command(after_help = RELEASE_EXAMPLES)]
+#[command(after_help = "\
+Examples:
+  xqos release --pid 4711
+  xqos release --class mpv
+  xqos release --group firefox
+  xqos release --all")]
 #[command(mut_group("selector", |group| group.required(true)))]
 pub struct Release {
     #[command(flatten)]
@@ -79,13 +84,6 @@ pub struct Release {
     #[arg(long, group = "selector")]
     all: bool,
 }
-
-const RELEASE_EXAMPLES: &str = "\
-Examples:
-  xqos release --pid 4711
-  xqos release --class mpv
-  xqos release --group firefox
-  xqos release --all";
 
 impl Reserve {
     pub fn perform(&self, display: Option<&str>) -> Result<()> {

@@ -47,17 +47,6 @@ Settings: reserve (\"auto\", \"none\", \"10ms/40ms\"), hard, soft
 (\"best-effort\", \"paper\"), max, weight, slice, priority, cpu, pace, group,
 ignore.";
 
-const RELOAD_EXAMPLES: &str = "\
-Examples:
-  xqos rules reload
-
-Exit status: 1 if a file has a mistake, or if no rules are applied on the
-display.";
-
-const OFF_EXAMPLES: &str = "\
-Examples:
-  xqos rules off";
-
 #[derive(Debug, Subcommand)]
 enum Command {
     Check(files::Check),
@@ -70,10 +59,17 @@ enum Command {
     ///
     /// It also does so by itself when a file changes, unless the folder is on a file system that reports no changes. If
     /// a file has a mistake, its last valid version stays in effect.
-    #[command(after_help = RELOAD_EXAMPLES)]
+    #[command(after_help = "\
+Examples:
+  xqos rules reload
+
+Exit status: 1 if a file has a mistake, or if no rules are applied on the
+display.")]
     Reload,
     /// Stops `xqos rules run` on a display, and waits until its settings are undone
-    #[command(after_help = OFF_EXAMPLES)]
+    #[command(after_help = "\
+Examples:
+  xqos rules off")]
     Off,
     Adopt(adopt::Adopt),
 }

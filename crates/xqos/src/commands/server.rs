@@ -136,7 +136,8 @@ fn check(program: &Path) -> Result<()> {
     let real = program.canonicalize().unwrap_or_else(|_| program.to_owned());
     // Debian's Xorg is a script that starts a setuid program if there is one.
     let wrapper = Path::new("/usr/lib/xorg/Xorg.wrap");
-    let xorg_script = real.file_name().is_some_and(|name| name == "Xorg") && is_script(&real) && wrapper.exists();
+    let is_script = fs::read(&real).is_ok_and(|bytes| bytes.starts_with(b"#!"));
+    let xorg_script = real.file_name().is_some_and(|name| name == "Xorg") && is_script && wrapper.exists();
     let started = if xorg_script { wrapper } else { &real };
     if ignores_preload(started) {
         note(&format!(
@@ -160,10 +161,6 @@ fn check(program: &Path) -> Result<()> {
         ));
     }
     Ok(())
-}
-
-fn is_script(program: &Path) -> bool {
-    fs::read(program).is_ok_and(|bytes| bytes.starts_with(b"#!"))
 }
 
 /// Returns true if the program is setuid or setgid for another user, or has capabilities.

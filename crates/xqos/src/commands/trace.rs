@@ -69,7 +69,10 @@ impl Arguments {
 
 /// Prints a trace as text, one line per record
 #[derive(Args, Debug)]
-#[command(after_help = SHOW_EXAMPLES)]
+#[command(after_help = "\
+Examples:
+  xqos trace show desk.trace | less
+  xqos trace show --kind dispatch,slice --from 2s --to 2.1s desk.trace")]
 struct Show {
     #[arg(value_name = "FILE")]
     file: PathBuf,
@@ -86,11 +89,6 @@ struct Show {
     #[arg(long, value_name = "TIME")]
     to: Option<Micros>,
 }
-
-const SHOW_EXAMPLES: &str = "\
-Examples:
-  xqos trace show desk.trace | less
-  xqos trace show --kind dispatch,slice --from 2s --to 2.1s desk.trace";
 
 impl Show {
     fn perform(&self) -> Result<()> {

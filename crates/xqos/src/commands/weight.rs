@@ -5,7 +5,7 @@ use crate::selector::Selector;
 use anyhow::Result;
 use clap::Subcommand;
 use xqos_abi::{ClientEntry, Setting, SettingKind, Subject};
-use xqos_agent::client::{adopt_command, described, weight_of};
+use xqos_agent::client::{adopt_command, described};
 use xqos_agent::rules::apply::describe;
 use xqos_agent::session::Session;
 use xqos_cli::output::{self, note};
@@ -19,7 +19,10 @@ pub enum Command {
     /// While several clients are busy, a client of weight 2 gets twice the server time of a client of weight 1, the
     /// default. A weight is no guarantee: with more clients, each gets less. For a guarantee, see `xqos reserve
     /// --help`. A weight that is set manually overrides all rules, until `xqos rules adopt`.
-    #[command(after_help = WEIGHT_EXAMPLES)]
+    #[command(after_help = "\
+Examples:
+  xqos weight --class firefox 0.5
+  xqos weight --pid 4711 2")]
     Weight {
         #[command(flatten)]
         selector: Selector,
@@ -31,7 +34,10 @@ pub enum Command {
     ///
     /// Under `xqos policy fixed`, the ready client with the highest priority is served, and all others wait. A busy
     /// client can lock out clients of lower priority indefinitely; the policy exists for comparison.
-    #[command(after_help = PRIORITY_EXAMPLES)]
+    #[command(after_help = "\
+Examples:
+  xqos priority --class mpv 10
+  xqos priority --pid 4711 -5")]
     Priority {
         #[command(flatten)]
         selector: Selector,
@@ -46,7 +52,10 @@ pub enum Command {
     /// value. A shorter slice for a client with long bursts reduces the waits of others. The client's share of the
     /// server stays the same; to reduce it, see `max` in `xqos rules --help`. A single request is interrupted only if
     /// it can be cut (`xqos policy --cut`).
-    #[command(after_help = LIMIT_EXAMPLES)]
+    #[command(after_help = "\
+Examples:
+  xqos limit --pid 4711 --slice 2ms
+  xqos limit --class firefox --slice none")]
     Limit {
         #[command(flatten)]
         selector: Selector,
@@ -55,21 +64,6 @@ pub enum Command {
         slice: Slice,
     },
 }
-
-const WEIGHT_EXAMPLES: &str = "\
-Examples:
-  xqos weight --class firefox 0.5
-  xqos weight --pid 4711 2";
-
-const PRIORITY_EXAMPLES: &str = "\
-Examples:
-  xqos priority --class mpv 10
-  xqos priority --pid 4711 -5";
-
-const LIMIT_EXAMPLES: &str = "\
-Examples:
-  xqos limit --pid 4711 --slice 2ms
-  xqos limit --class firefox --slice none";
 
 impl Command {
     /// Changes the setting of each selected client, and reports each change and how to undo it.
@@ -102,7 +96,7 @@ impl Command {
 /// For a setting of this file's commands: its name in rules, the client's value, and the command to set that value.
 pub fn command_for(entry: &ClientEntry, kind: SettingKind) -> Option<(&'static str, String, String)> {
     let (name, value, typed) = match kind {
-        SettingKind::Weight => ("weight", weight_of(entry).to_string(), "weight"),
+        SettingKind::Weight => ("weight", Weight(entry.weight).to_string(), "weight"),
         SettingKind::Priority => ("priority", entry.fixed_priority.to_string(), "priority"),
         SettingKind::Slice => ("slice", Slice(entry.slice_us).to_string(), "limit"),
         _ => return None,

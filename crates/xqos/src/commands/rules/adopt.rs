@@ -33,7 +33,10 @@ const SETTINGS: [Manual; 6] = [
 /// A setting made manually, or by the program itself, overrides all rules until the client exits. This command drops
 /// such settings. The rules that run on the display then apply; without `xqos rules run`, the client gets the defaults.
 #[derive(Args, Debug)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "\
+Examples:
+  xqos rules adopt --pid 4711
+  xqos rules adopt --class xterm --only weight")]
 pub struct Adopt {
     #[command(flatten)]
     selector: Selector,
@@ -41,11 +44,6 @@ pub struct Adopt {
     #[arg(long, value_name = "SETTING", value_parser = PossibleValuesParser::new(SETTINGS.map(|(kind, ..)| kind.name())))]
     only: Option<String>,
 }
-
-const EXAMPLES: &str = "\
-Examples:
-  xqos rules adopt --pid 4711
-  xqos rules adopt --class xterm --only weight";
 
 impl Adopt {
     pub fn perform(&self, display: Option<&str>) -> Result<()> {

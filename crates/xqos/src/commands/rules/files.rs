@@ -21,18 +21,16 @@ use xqos_text::table::{Column, Table};
 /// Without FILE it checks all folders that `xqos rules run` reads. It also lists valid settings that will have no
 /// effect for this user or on this server.
 #[derive(Args, Debug)]
-#[command(after_help = CHECK_EXAMPLES)]
-pub struct Check {
-    #[arg(value_name = "FILE")]
-    files: Vec<PathBuf>,
-}
-
-const CHECK_EXAMPLES: &str = "\
+#[command(after_help = "\
 Examples:
   xqos rules check
   xqos rules check new-rules.toml
 
-Exit status: 1 if there is a mistake.";
+Exit status: 1 if there is a mistake.")]
+pub struct Check {
+    #[arg(value_name = "FILE")]
+    files: Vec<PathBuf>,
+}
 
 impl Check {
     pub fn perform(&self, display: Option<&str>) -> Result<()> {
@@ -83,20 +81,18 @@ fn counted(count: usize, one: &str, many: &str) -> String {
 
 /// Lists the rule files, whether each is used, and each rule with its file and line
 #[derive(Args, Debug)]
-#[command(after_help = LIST_EXAMPLES)]
-pub struct List {
-    /// Print JSON instead of tables
-    #[arg(long)]
-    json: bool,
-}
-
-const LIST_EXAMPLES: &str = "\
+#[command(after_help = "\
 Examples:
   xqos rules list
   xqos rules list --json | jq '.rules[].id'
 
 A masked file is replaced by a file of the same name in a later folder. A
-refused file has a mistake, which is printed too.";
+refused file has a mistake, which is printed too.")]
+pub struct List {
+    /// Print JSON instead of tables
+    #[arg(long)]
+    json: bool,
+}
 
 impl List {
     pub fn perform(&self) -> Result<()> {

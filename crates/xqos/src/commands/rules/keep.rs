@@ -26,7 +26,13 @@ use xqos_text::table::{Column, Table};
 /// Settings made manually or by a program for itself are not changed. When the command is stopped, by ^C, SIGTERM or
 /// `xqos rules off`, it undoes its settings. Only one `xqos rules run` can run on each display.
 #[derive(Args, Debug)]
-#[command(after_help = RUN_EXAMPLES)]
+#[command(after_help = "\
+Examples:
+  xqos rules run
+  xqos rules run --verbose
+  xqos rules off                  stops it, from anywhere on the display
+
+It prints 'ready' once it is active.")]
 pub struct Run {
     /// Also report how many rules there are, and which never matched
     #[arg(long, short)]
@@ -39,14 +45,6 @@ pub struct Run {
 fn absence(text: &str) -> Result<Duration, String> {
     within(text, "1s", "3600s").map(Micros::duration)
 }
-
-const RUN_EXAMPLES: &str = "\
-Examples:
-  xqos rules run
-  xqos rules run --verbose
-  xqos rules off                  stops it, from anywhere on the display
-
-It prints 'ready' once it is active.";
 
 impl Run {
     pub fn perform(&self, display: Option<&str>) -> Result<()> {
@@ -95,20 +93,18 @@ pub fn off(display: Option<&str>) -> Result<()> {
 
 /// Shows what rules would set for each client of a display, and changes nothing
 #[derive(Args, Debug)]
-#[command(after_help = DRY_RUN_EXAMPLES)]
-pub struct DryRun {
-    /// Print JSON instead of a table: each client with all rules
-    #[arg(long)]
-    json: bool,
-}
-
-const DRY_RUN_EXAMPLES: &str = "\
+#[command(after_help = "\
 Examples:
   xqos rules dry-run
   xqos rules dry-run --json | jq '.clients[] | select(.settings != [])'
 
 NOW is the client's current value. A value that was set manually or by the
-program itself stays, whatever a rule says.";
+program itself stays, whatever a rule says.")]
+pub struct DryRun {
+    /// Print JSON instead of a table: each client with all rules
+    #[arg(long)]
+    json: bool,
+}
 
 impl DryRun {
     pub fn perform(&self, display: Option<&str>) -> Result<()> {

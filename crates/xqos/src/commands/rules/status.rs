@@ -16,19 +16,17 @@ use xqos_text::time::ago_of_ms;
 /// The figures are those of the `xqos rules run` that runs on the display. A setting made manually or by the program
 /// itself overrides a rule; `xqos explain` shows that for one client.
 #[derive(Args, Debug)]
-#[command(after_help = STATUS_EXAMPLES)]
+#[command(after_help = "\
+Examples:
+  xqos rules status
+  xqos rules status --json | jq '.applied[].rule'
+
+Exit status: 1 if no rules are applied on the display.")]
 pub struct Show {
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
-
-const STATUS_EXAMPLES: &str = "\
-Examples:
-  xqos rules status
-  xqos rules status --json | jq '.applied[].rule'
-
-Exit status: 1 if no rules are applied on the display.";
 
 impl Show {
     pub fn perform(&self, display: Option<&str>) -> Result<()> {

@@ -225,7 +225,7 @@ impl Recorder<'_> {
                 if self.arguments.ring == 0 { xqos_abi::ring::DEFAULT_CAPACITY } else { self.arguments.ring }
             ));
         }
-        if let Some(lost) = self.kernel.as_ref().map(Kernel::lost).filter(|&lost| lost > 0) {
+        if let Some(lost) = self.kernel.as_ref().map(|kernel| kernel.instance.lost()).filter(|&lost| lost > 0) {
             output::note(&format!("{lost} events of the kernel arrived too fast and are missing"));
         }
         if let Some(why) = self.source.ended {

@@ -83,7 +83,7 @@ impl View {
 
     fn toggle_requests(&mut self, sampler: &mut Sampler) {
         let to = if sampler.feed.level == Level::Requests { Level::Slices } else { Level::Requests };
-        let traced = sampler.trace(to);
+        let traced = sampler.feed.trace(&sampler.session, to);
         self.message = said_of_trace(traced, sampler.feed.is_open(), to);
     }
 

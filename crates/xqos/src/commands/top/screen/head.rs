@@ -127,7 +127,8 @@ fn of_interval(sample: &Sample) -> Vec<String> {
     let last = sample.interval_ms.map_or_else(String::new, |ms| format!("last {}: ", of_ms(ms)));
     let shares = [server.share * 100.0, server.outside_share * 100.0];
     let mut parts = vec![format!("{last}{:.1} % for clients", shares[0]), format!("{:.1} % other work", shares[1])];
-    let left: Vec<_> = sample.departed.iter().filter(|left| left.share >= 0.0005).take(3).map(left_text).collect();
+    let text = |left: &Departed| format!("{} x{} {:.1} %", departed::name(left), left.clients, left.share * 100.0);
+    let left: Vec<_> = sample.departed.iter().filter(|left| left.share >= 0.0005).take(3).map(text).collect();
     if !left.is_empty() {
         parts.push(format!("gone: {}", left.join(", ")));
     }
@@ -135,11 +136,6 @@ fn of_interval(sample: &Sample) -> Vec<String> {
         parts.push(format!("without a processor for {:.0} % of slice time", (1.0 - server.running) * 100.0));
     }
     parts
-}
-
-/// The departed clients of one program, in short form.
-fn left_text(left: &Departed) -> String {
-    format!("{} x{} {:.1} %", departed::name(left), left.clients, left.share * 100.0)
 }
 
 fn of_reservations(server: &Server) -> Vec<String> {
