@@ -191,8 +191,8 @@ fn records(backlog: &Backlog, of_kernel: impl Iterator<Item = Event>, now_ns: u6
     merged(records, of_kernel).collect()
 }
 
-/// What the kernel ran in the last seconds. The kernel's buffer keeps its latest events, on a busy machine those of one or
-/// two seconds. They are read soon after each long wait, and kept here until a report needs them.
+/// What the kernel ran in the last seconds. The kernel's buffer keeps its latest events, on a busy machine those of one
+/// or two seconds. They are read soon after each long wait, and kept here until a report needs them.
 #[derive(Debug)]
 struct KernelHistory {
     kernel: Kernel,

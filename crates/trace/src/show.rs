@@ -218,8 +218,8 @@ pub fn cause_of(cause: &Cause, model: &Model, names: &Names, name: impl Fn(usize
     }
 }
 
-/// A burst in words, with causes that add up to the whole wait: "mpv (12) waited 41.00 ms: 38.00 ms behind x11perf (9) GetImage, 3.00 ms for the server's own
-/// work". Causes after the first three are summed up.
+/// A burst in words, with causes that add up to the whole wait: "mpv (12) waited 41.00 ms: 38.00 ms behind x11perf (9)
+/// GetImage, 3.00 ms for the server's own work". Causes after the first three are summed up.
 pub fn burst(burst: &Burst, model: &Model, names: &Names) -> String {
     const NAMED: usize = 3;
     let named = burst.causes.iter().take(NAMED);

@@ -139,8 +139,8 @@ impl Release {
     }
 }
 
-/// Measures running clients until they exit, another command changes their reservations, or a signal arrives. Clears all
-/// its own settings when it ends, even after an error. `with_processors`: also reserve processor time.
+/// Measures running clients until they exit, another command changes their reservations, or a signal arrives. Clears
+/// all its own settings when it ends, even after an error. `with_processors`: also reserve processor time.
 fn watch(session: &Session, clients: &[ClientEntry], limit_ppm: Option<u32>, with_processors: bool) -> Result<()> {
     if let Some(reserved) = clients.iter().find(|entry| reservation_of(entry).is_some()) {
         bail!(
