@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! Facts about clients from their windows: classes, and which clients are active, fullscreen or iconic.
 //!
-//! [`WindowFacts::new`] walks the window tree once, and [`WindowFacts::take_event`] keeps the facts current. Windows may
-//! disappear meanwhile, and errors for them are ignored. Only windows with a class or a state are kept.
+//! [`WindowFacts::new`] walks the window tree once, and [`WindowFacts::take_event`] keeps the facts current. Windows
+//! may disappear meanwhile, and errors for them are ignored. Only windows with a class or a state are kept.
 
 use crate::error::Result;
 use crate::windows::{children, classes, properties};
