@@ -41,7 +41,7 @@ pub fn run_script(page: &[u8], script: &str) -> Option<String> {
     let head = page.iter().position(|&byte| byte == b'\n').expect("a page begins with its doctype") + 1;
     let whole = [&page[..head], LISTENER.as_bytes(), &page[head..], element.as_bytes()].concat();
     std::fs::write(&file, whole).unwrap();
-    let mut command = Command::new(xqos_skip::program("chromium")?);
+    let mut command = Command::new(xqos_testkit::program("chromium")?);
     command.args(["--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1400,900"]);
     command.args(["--virtual-time-budget=20000", "--dump-dom"]);
     command.arg(format!("--user-data-dir={}", folder.0.join("profile").display()));

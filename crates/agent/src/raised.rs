@@ -221,7 +221,7 @@ mod tests {
     fn is_allowed() -> bool {
         let may = std::thread::spawn(|| Attributes::normal(-1, 0).give(0).is_ok()).join().unwrap();
         if !may {
-            xqos_skip::left_out("this user may not raise priorities");
+            xqos_testkit::left_out("this user may not raise priorities");
         }
         may
     }

@@ -114,7 +114,7 @@ fn matches(rule: &Rule, facts: &ClientFacts) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { rng_seed: RngSeed::Fixed(xqos_skip::seed()), ..ProptestConfig::with_cases(300) })]
+    #![proptest_config(ProptestConfig { rng_seed: RngSeed::Fixed(xqos_testkit::seed()), ..ProptestConfig::with_cases(300) })]
 
     #[test]
     fn random_rules_agree_with_the_reference(rules in rules(), facts in facts()) {

@@ -193,7 +193,7 @@ fn hostile_files_are_refused_with_a_few_messages() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { rng_seed: RngSeed::Fixed(xqos_skip::seed()), ..ProptestConfig::with_cases(300) })]
+    #![proptest_config(ProptestConfig { rng_seed: RngSeed::Fixed(xqos_testkit::seed()), ..ProptestConfig::with_cases(300) })]
 
     /// A valid file with pieces removed, repeated or changed is either parsed or refused. Parsed rules can be
     /// evaluated.

@@ -411,7 +411,7 @@ mod tests {
     fn the_parts_of_a_random_request_are_the_whole() {
         /// About one in a hundred of the trapezoids has parts, and more of the other kinds.
         const REQUESTS: u32 = 10_000;
-        let mut random = Random(xqos_skip::seed());
+        let mut random = Random(xqos_testkit::seed());
         for kind in ALL {
             let mut split = 0;
             for _ in 0..REQUESTS {

@@ -90,7 +90,7 @@ fn damage(bytes: &mut [u8], random: &mut Random) {
 
 #[test]
 fn damaged_packets_are_survived() {
-    let mut random = Random(xqos_skip::seed());
+    let mut random = Random(xqos_testkit::seed());
     for _ in 0..ROUNDS {
         let mut packets = session(&mut random).packets;
         for _ in 0..10 {
@@ -103,7 +103,7 @@ fn damaged_packets_are_survived() {
 
 #[test]
 fn lost_duplicate_truncated_and_reordered_packets_are_survived() {
-    let mut random = Random(xqos_skip::seed());
+    let mut random = Random(xqos_testkit::seed());
     for _ in 0..ROUNDS {
         let mut packets = session(&mut random).packets;
         for _ in 0..random.below(30) {
@@ -121,7 +121,7 @@ fn lost_duplicate_truncated_and_reordered_packets_are_survived() {
 
 #[test]
 fn arbitrary_streams_are_survived() {
-    let mut random = Random(xqos_skip::seed());
+    let mut random = Random(xqos_testkit::seed());
     for _ in 0..ROUNDS {
         let mut talk = session(&mut random);
         for _ in 0..60 {
@@ -143,7 +143,7 @@ fn arbitrary_streams_are_survived() {
 
 #[test]
 fn damaged_files_are_survived() {
-    let mut random = Random(xqos_skip::seed());
+    let mut random = Random(xqos_testkit::seed());
     for _ in 0..ROUNDS {
         let mut writer = Writer::new(Vec::new(), "test").unwrap();
         session(&mut random).packets.iter().for_each(|packet| writer.write(&packet.record()).unwrap());

@@ -197,7 +197,7 @@ fn wrong_checkpoints_do_no_harm() {
     let whole = golden("xterm");
     let part = cut(&whole, 300, None, &folder);
     let right = lines(&part).0.0.len();
-    let mut random = Random(xqos_skip::seed());
+    let mut random = Random(xqos_testkit::seed());
     for round in 0..200 {
         let changed = with_checkpoints(&part, &mut |text| {
             let mut bytes = text.as_bytes().to_vec();

@@ -197,7 +197,7 @@ fn seen(capture: Vec<u8>) -> Observed {
 
 #[test]
 fn retransmitted_and_reordered_packets_reveal_nothing() {
-    let mut random = Random(xqos_skip::seed());
+    let mut random = Random(xqos_testkit::seed());
     let mut below = |most| random.below(most);
     for round in 0..60 {
         let mut packets = telling(L).packets;
@@ -255,7 +255,7 @@ fn an_endless_message_takes_bounded_memory() {
 
 #[test]
 fn damaged_packets_are_survived() {
-    let mut random = Random(xqos_skip::seed());
+    let mut random = Random(xqos_testkit::seed());
     let mut below = |most| random.below(most);
     for _ in 0..300 {
         let mut packets = telling(L).packets;

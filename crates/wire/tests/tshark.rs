@@ -96,7 +96,7 @@ fn unpacked(name: &str) -> PathBuf {
 
 #[test]
 fn real_captures_are_read_as_tshark_reads_them() {
-    if xqos_skip::program("tshark").is_none() {
+    if xqos_testkit::program("tshark").is_none() {
         return;
     }
     for name in ["xterm", "gtk3-demo", "qt5", "emacs", "x11perf"] {

@@ -59,7 +59,7 @@ fn description(text: &str) -> (String, Vec<u8>) {
 
 #[test]
 fn replies_match_the_protocol_description() {
-    let Some(folder) = xqos_skip::file("/usr/share/xcb") else { return };
+    let Some(folder) = xqos_testkit::file("/usr/share/xcb") else { return };
     let files = std::fs::read_dir(folder).unwrap();
     let files = files.map(|file| file.unwrap().path()).filter(|path| path.extension().is_some_and(|it| it == "xml"));
     for path in files {

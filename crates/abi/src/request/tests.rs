@@ -124,7 +124,7 @@ fn clear_restores_the_initial_value_of_the_same_setting() {
 
 #[test]
 fn random_bytes_never_panic() {
-    let mut state = xqos_skip::seed();
+    let mut state = xqos_testkit::seed();
     // Miri is about 100,000 times slower.
     for _ in 0..if cfg!(miri) { 200 } else { 200_000 } {
         let mut bytes = [0u8; 52];

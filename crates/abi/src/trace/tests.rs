@@ -7,7 +7,7 @@ use xqos_core::{Parameters, PolicyKind, Reservation, Service};
 
 /// Records with all numbers and random fields.
 fn records() -> impl Iterator<Item = Words> {
-    let mut seed = xqos_skip::seed();
+    let mut seed = xqos_testkit::seed();
     let mut word = move || {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         seed >> (seed >> 58)

@@ -37,7 +37,7 @@ fn check_waits(server: &Server, clients: &[ClientId], longest_ns: u64, rounds: u
 
 #[test]
 fn ready_client_is_served_within_a_few_rounds() {
-    for seed in xqos_skip::seeds(60) {
+    for seed in xqos_testkit::seeds(60) {
         for policy in STARVE_NOBODY {
             let mut random = Random(seed);
             let mut server = Server::new(policy, Parameters::default(), seed);
@@ -102,7 +102,7 @@ fn clients_that_pause_between_turns_do_not_starve_a_busy_one() {
 
 #[test]
 fn greedy_soft_reservations_starve_no_client() {
-    for seed in xqos_skip::seeds(40) {
+    for seed in xqos_testkit::seeds(40) {
         for policy in STARVE_NOBODY {
             let mut random = Random(seed);
             let longest_ns = random.one_of(&[100 * US, 900 * US]);
@@ -172,7 +172,7 @@ fn stock_lets_the_server_choose_except_for_reserved_clients() {
 
 #[test]
 fn no_client_is_picked_while_one_of_higher_sync_priority_is_ready() {
-    for seed in xqos_skip::seeds(60) {
+    for seed in xqos_testkit::seeds(60) {
         for policy in [PolicyKind::Classic, PolicyKind::Smart, PolicyKind::Fair, PolicyKind::Fixed] {
             let mut random = Random(seed);
             let mut server = Server::new(policy, Parameters::default(), seed);
@@ -210,7 +210,7 @@ fn twelve_hogs(seed: u64, light: Load, hog_cost_ns: u64) -> (Server, ClientId) {
 
 #[test]
 fn a_light_client_among_twelve_hogs_waits_only_for_the_running_request() {
-    for seed in xqos_skip::seeds(30) {
+    for seed in xqos_testkit::seeds(30) {
         let behaviour = Behaviour::Periodic { period_ns: 10 * MS, requests: 1 };
         // This client starts after the first round of the busy clients, when they have all paid the same.
         let light = Load { start_ns: 100 * MS, ..Load::new(behaviour, 200 * US..=300 * US) };
@@ -225,7 +225,7 @@ fn a_light_client_among_twelve_hogs_waits_only_for_the_running_request() {
 
 #[test]
 fn bursts_of_a_light_client_are_served_without_interruption() {
-    for seed in xqos_skip::seeds(30) {
+    for seed in xqos_testkit::seeds(30) {
         let behaviour = Behaviour::Periodic { period_ns: 16 * MS, requests: 20 };
         let light = Load { start_ns: 100 * MS, noticed_every_ns: 16 * MS, ..Load::new(behaviour, 20 * US..=40 * US) };
         let (mut server, light) = twelve_hogs(seed, light, 100 * US);

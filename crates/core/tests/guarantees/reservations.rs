@@ -83,7 +83,7 @@ pub fn check_budgets_are_given(server: &Server, reserved: &[Reserved], bound_ns:
 
 #[test]
 fn a_backlogged_reserved_client_gets_its_budget_in_every_period_within_one_blocking_time() {
-    for seed in xqos_skip::seeds(150) {
+    for seed in xqos_testkit::seeds(150) {
         let mut random = Random(seed ^ 0xa);
         let longest_ns = random.one_of(&[100 * US, 300 * US, 500 * US, MS, 2 * MS]);
         let count = random.within(1..=8) as usize;
@@ -97,7 +97,7 @@ fn a_backlogged_reserved_client_gets_its_budget_in_every_period_within_one_block
 
 #[test]
 fn admission_with_one_blocking_time_bounds_the_shortfall_of_each_budget() {
-    for seed in xqos_skip::seeds(150) {
+    for seed in xqos_testkit::seeds(150) {
         let mut random = Random(seed ^ 0xb);
         let longest_ns = random.one_of(&[100 * US, 300 * US, 500 * US, MS, 2 * MS]);
         let (mut server, reserved) = loaded_server(seed, 8, longest_ns, longest_ns, &ReservationKind::ALL);
@@ -172,7 +172,7 @@ fn check_hard_bound(server: &Server, reserved: Reserved, longest_ns: u64, goes_i
 
 #[test]
 fn hard_reservation_never_gets_more_than_its_budget_and_a_request() {
-    for seed in xqos_skip::seeds(40) {
+    for seed in xqos_testkit::seeds(40) {
         let longest_ns = Random(seed ^ 0xc).one_of(&[50 * US, 500 * US, 2 * MS]);
         let (mut server, reserved) = loaded_server(seed, 4, longest_ns, longest_ns * 4, &ReservationKind::ALL);
         server.run_until(1000 * MS);
@@ -184,7 +184,7 @@ fn hard_reservation_never_gets_more_than_its_budget_and_a_request() {
 
 #[test]
 fn a_synchronous_client_cannot_exceed_its_hard_reservation() {
-    for seed in xqos_skip::seeds(80) {
+    for seed in xqos_testkit::seeds(80) {
         let mut random = Random(seed);
         let longest_ns = random.one_of(&[100 * US, MS, 5 * MS]);
         let parameters = Parameters { blocking_ns: longest_ns, ..Parameters::default() };
@@ -266,7 +266,7 @@ fn a_soft_reservation_does_not_make_up_for_a_stall() {
 
 #[test]
 fn best_effort_keeps_the_time_that_reservations_leave() {
-    for seed in xqos_skip::seeds(60) {
+    for seed in xqos_testkit::seeds(60) {
         let mut random = Random(seed ^ 0xe);
         let longest_ns = random.one_of(&[100 * US, 500 * US, MS]);
         let (mut server, reserved) =

@@ -165,7 +165,7 @@ pub fn sequence(most: usize) -> impl Strategy<Value = (PolicyKind, Vec<Op>)> {
 /// Generates new sequences in each run. A failing sequence is shrunk and printed; nothing is written to disk.
 pub fn config(cases: u32) -> ProptestConfig {
     ProptestConfig {
-        rng_seed: proptest::test_runner::RngSeed::Fixed(xqos_skip::seed()),
+        rng_seed: proptest::test_runner::RngSeed::Fixed(xqos_testkit::seed()),
         failure_persistence: None,
         max_shrink_iters: 20_000,
         ..ProptestConfig::with_cases(cases)

@@ -92,7 +92,7 @@ fn duckdb_queries_agree_with_the_traces() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let python = root.join("target/fleet-python/bin/python");
     if !python.exists() {
-        return xqos_skip::left_out("DuckDB is missing: run scripts/fleet --setup");
+        return xqos_testkit::left_out("DuckDB is missing: run scripts/fleet --setup");
     }
     let folder = Folder::create().unwrap();
     make(&folder.path(""), 5).unwrap();

@@ -204,7 +204,7 @@ fn settings(verify: bool) -> Settings {
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        rng_seed: RngSeed::Fixed(xqos_skip::seed()),
+        rng_seed: RngSeed::Fixed(xqos_testkit::seed()),
         failure_persistence: None,
         ..ProptestConfig::with_cases(150)
     })]

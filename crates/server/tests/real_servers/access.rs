@@ -55,7 +55,7 @@ fn each_kind_of_client_may_do_what_the_table_says() {
         return;
     }
     let Some(server) = TestServer::start() else {
-        return xqos_skip::left_out("this server has no SECURITY, or user namespaces cannot be made here");
+        return xqos_testkit::left_out("this server has no SECURITY, or user namespaces cannot be made here");
     };
     let title = if uses_libc_host() { "Over the control socket" } else { "Over the extension" };
     let table = Table::read(title);
@@ -95,7 +95,7 @@ fn users_without_a_number_in_the_servers_namespace_are_distinct() {
         return;
     }
     let Some(server) = TestServer::start_in_namespace() else {
-        return xqos_skip::left_out("this server has no SECURITY, or user namespaces cannot be made here");
+        return xqos_testkit::left_out("this server has no SECURITY, or user namespaces cannot be made here");
     };
     let (mut one, other, mut root) = (server.asker("another user"), server.stranger(), server.asker("root"));
     let weight = |client| Subject::Client(client).set(Setting::Weight(120));

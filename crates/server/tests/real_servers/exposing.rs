@@ -375,7 +375,7 @@ fn a_loan_raises_the_server_for_reserved_clients_and_ends_with_the_lender() {
         fixture.switches().unwrap().iter().all(|thread| thread.voluntary > 0)
     });
     if let Err(error) = lender.lend_processor(true, 0) {
-        xqos_skip::left_out(format_args!("this user may not give real-time priorities ({error})"));
+        xqos_testkit::left_out(format_args!("this user may not give real-time priorities ({error})"));
         fixture.assert_armed();
         return;
     }

@@ -87,7 +87,7 @@ pub fn is_missing(kind: Kind) -> bool {
 
 /// Skips a test with a message if a program that it needs is not installed.
 pub fn is_missing_program(program: &str) -> bool {
-    xqos_skip::program(program).is_none()
+    xqos_testkit::program(program).is_none()
 }
 
 /// Skips a test with a message unless root runs it.
@@ -100,7 +100,7 @@ pub fn is_left_to_root(what: &str) -> bool {
     // SAFETY: the call takes no arguments and cannot fail.
     let not_root = unsafe { libc::geteuid() } != 0;
     if not_root {
-        xqos_skip::left_out(format_args!("only root can {what}"));
+        xqos_testkit::left_out(format_args!("only root can {what}"));
     }
     not_root
 }

@@ -130,7 +130,7 @@ fn endure(fixture: &Fixture, light: &mut Wire, ids: &[u32], as_stranger: bool) -
                 if as_stranger { as_nobody(run) } else { run() }
             })
         };
-        let threads: Vec<_> = xqos_skip::seeds(4).zip(kinds.into_iter().zip(&sent)).map(start).collect();
+        let threads: Vec<_> = xqos_testkit::seeds(4).zip(kinds.into_iter().zip(&sent)).map(start).collect();
         let (began, mut answers, mut events) = (Instant::now(), 0, Vec::new());
         let is_enough = |answers| answers > 50 && sent.iter().all(|sent| sent.load(Ordering::Relaxed) > 10_000);
         while began.elapsed() < DURATION || began.elapsed() < SOON && !is_enough(answers) {

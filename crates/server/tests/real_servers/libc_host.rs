@@ -103,7 +103,7 @@ fn random_bytes_at_the_control_socket_harm_no_client() {
     let mut wire = server.native();
     wire.sync();
     let files = server.open_files();
-    let mut random = Random(xqos_skip::seed());
+    let mut random = Random(xqos_testkit::seed());
     for turn in 0..300 {
         let mut stream = control_socket(&server);
         stream.set_write_timeout(Some(SOON)).unwrap();

@@ -194,7 +194,7 @@ fn the_servers_children_inherit_neither_the_preload_nor_our_settings() {
     const OTHER: &str = "/lib/x86_64-linux-gnu/libm.so.6";
     let _turn = in_parallel();
     let folder = Folder::new("xkb");
-    let Some(original) = xqos_skip::file("/usr/share/X11/xkb") else { return };
+    let Some(original) = xqos_testkit::file("/usr/share/X11/xkb") else { return };
     link_all(&original, &folder.0, "keycodes");
     fs::create_dir(folder.0.join("keycodes")).unwrap();
     link_all(&original.join("keycodes"), &folder.0.join("keycodes"), "evdev");

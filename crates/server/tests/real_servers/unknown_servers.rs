@@ -27,7 +27,7 @@ fn changed(folder: &Folder, from: &[u8], to: &[u8]) -> PathBuf {
     for at in places {
         bytes[at..at + to.len()].copy_from_slice(to);
     }
-    xqos_skip::executable(&folder.path("Xvfb"), &bytes);
+    xqos_testkit::executable(&folder.path("Xvfb"), &bytes);
     folder.path("")
 }
 

@@ -205,7 +205,7 @@ fn a_reused_index_is_another_client() {
 
 #[test]
 fn any_records_are_taken_without_panic() {
-    let mut seed = xqos_skip::seed();
+    let mut seed = xqos_testkit::seed();
     let mut model = Model::new();
     for _ in 0..200_000 {
         let mut word = || {

@@ -50,7 +50,7 @@ fn check(reservation: &Reservation) {
 #[test]
 fn any_client_keeps_the_bounds() {
     let mut needs = 0;
-    for seed in xqos_skip::seeds(200) {
+    for seed in xqos_testkit::seeds(200) {
         let mut client = Client::default();
         for burst in bursts(seed, 1500) {
             client.take(burst);
@@ -72,7 +72,7 @@ fn any_client_keeps_the_bounds() {
 
 #[test]
 fn any_clients_together_keep_the_limit() {
-    for seed in xqos_skip::seeds(40) {
+    for seed in xqos_testkit::seeds(40) {
         let mut dice = Dice(seed);
         let mut tuner = Tuner::default();
         let mut all: Vec<(u64, Burst)> = Vec::new();

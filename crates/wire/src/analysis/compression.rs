@@ -113,7 +113,7 @@ mod tests {
     #[test]
     fn noise_does_not_compress() {
         let mut sample = Sample::default();
-        let mut state = xqos_skip::seed();
+        let mut state = xqos_testkit::seed();
         let noise: Vec<u8> = std::iter::repeat_with(|| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             (state >> 56) as u8

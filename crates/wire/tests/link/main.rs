@@ -35,7 +35,7 @@ fn link(settings: &Settings) -> Option<Link> {
 }
 
 fn left_out<T>(why: &str) -> Option<T> {
-    xqos_skip::left_out(why);
+    xqos_testkit::left_out(why);
     None
 }
 
@@ -73,7 +73,7 @@ fn round_trips_ms(link: &Link) -> (Vec<f64>, u64) {
 
 #[test]
 fn ping_measures_the_delay_within_0_3_ms() {
-    if xqos_skip::program("ping").is_none() {
+    if xqos_testkit::program("ping").is_none() {
         return;
     }
     let _machine = alone();
@@ -115,7 +115,7 @@ fn transfer(link: &Link, bytes: u64) -> u64 {
 /// Uses the times of the link's own log, which do not depend on the load.
 #[test]
 fn a_bulk_transfer_sends_packets_back_to_back_at_the_link_rate() {
-    if xqos_skip::program("iperf3").is_none() {
+    if xqos_testkit::program("iperf3").is_none() {
         return;
     }
     for (megabits, bytes) in [(1, 500_000), (10, 1_000_000), (100, 10_000_000)] {
@@ -164,7 +164,7 @@ fn packets(log: &Path, direction: Direction) -> Vec<LoggedPacket> {
 
 #[test]
 fn the_log_agrees_with_ping() {
-    if xqos_skip::program("ping").is_none() {
+    if xqos_testkit::program("ping").is_none() {
         return;
     }
     if link(&Settings::default()).is_none() {
@@ -199,7 +199,7 @@ fn the_log_agrees_with_ping() {
 
 #[test]
 fn the_log_distinguishes_drops_from_losses() {
-    if xqos_skip::program("ping").is_none() {
+    if xqos_testkit::program("ping").is_none() {
         return;
     }
     let flood = |shape: Shape| {

@@ -14,13 +14,13 @@ use std::process::{Command, Stdio};
 /// Skips the test, with the reason on standard error, where links are not allowed or xterm cannot run.
 pub fn is_allowed() -> bool {
     if fs::metadata("/proc/self").unwrap().uid() != 0 {
-        xqos_skip::left_out("xterm expects to be root in a user namespace and exits because it is not");
+        xqos_testkit::left_out("xterm expects to be root in a user namespace and exits because it is not");
         return false;
     }
     let wire = module().with_file_name("xqos-wire");
     let told = ended(Command::new(wire).args(["link", "--", "xterm", "-version"]));
     if told.status != 0 {
-        xqos_skip::left_out(&told.err);
+        xqos_testkit::left_out(&told.err);
     }
     told.status == 0
 }

@@ -23,7 +23,7 @@ count_quick = 1
 
 #[test]
 fn a_start_behind_near_is_measured() {
-    if !is_allowed() || xqos_skip::program("gtk3-demo").is_none() {
+    if !is_allowed() || xqos_testkit::program("gtk3-demo").is_none() {
         return;
     }
     let folder = Folder::new("near");

@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn program_arguments_arrive_unchanged_through_every_login_shell() {
         for login_shell in ["sh", "bash", "tcsh"] {
-            if login_shell == "tcsh" && xqos_skip::program("tcsh").is_none() {
+            if login_shell == "tcsh" && xqos_testkit::program("tcsh").is_none() {
                 continue;
             }
             for words in [

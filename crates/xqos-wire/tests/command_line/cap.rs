@@ -395,7 +395,7 @@ fn tshark_decodes_a_capture_as_x11() {
         command.args(["-r", &file, "-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE"]);
         command.args(["-Y", filter, "-T", "fields", "-e", field]).stdin(Stdio::null()).output()
     };
-    if xqos_skip::program("tshark").is_none() {
+    if xqos_testkit::program("tshark").is_none() {
         return;
     }
     let opcodes = String::from_utf8(tshark("x11", "x11.opcode").unwrap().stdout).unwrap();
@@ -425,7 +425,7 @@ fn packets_of_a_network_interface_are_captured() {
     let said = || fs::read_to_string(&err).unwrap();
     eventually("it captures, or may not", || (said().contains("capturing") || !capture.is_running()).then_some(()));
     if said().contains("setcap") {
-        return xqos_skip::left_out(said());
+        return xqos_testkit::left_out(said());
     }
     let stat = fs::read_to_string(format!("/proc/{}/stat", capture.pid())).unwrap();
     let nice = stat.rsplit_once(") ").unwrap().1.split(' ').nth(16).unwrap();
@@ -468,7 +468,7 @@ fn a_capture_stops_when_the_connection_is_quiet() {
     });
     let told = capture.ended();
     if told.err.contains("setcap") {
-        return xqos_skip::left_out(&told.err);
+        return xqos_testkit::left_out(&told.err);
     }
     assert!(told.with(0).err.contains("packets"));
 }

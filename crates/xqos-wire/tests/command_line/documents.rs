@@ -29,7 +29,7 @@ const LINK: &str = "xqos link --rate 1mbit --delay 20ms --display :7 --server 'X
 fn folder(name: &str) -> Folder {
     let folder = Folder::new(name);
     for program in ["emacs", "xterm"] {
-        xqos_skip::executable(&folder.path.join(program), b"#!/bin/sh\nexec xdpyinfo\n");
+        xqos_testkit::executable(&folder.path.join(program), b"#!/bin/sh\nexec xdpyinfo\n");
     }
     folder
 }

@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 pub fn is_allowed() -> bool {
     let told = ended(xqos().args(["link", "--", "true"]));
     if told.status != 0 {
-        xqos_skip::left_out(&told.err);
+        xqos_testkit::left_out(&told.err);
     }
     told.status == 0
 }
@@ -119,13 +119,13 @@ fn root_is_not_needed_where_user_namespaces_are_allowed() {
     // This test matters only when run as root; otherwise all tests run without root anyway.
     let folder = Folder::new("link-user");
     let program = folder.path.join("xqos");
-    xqos_skip::executable(&program, &fs::read(crate::PROGRAM).unwrap());
+    xqos_testkit::executable(&program, &fs::read(crate::PROGRAM).unwrap());
     fs::set_permissions(&folder.path, fs::Permissions::from_mode(0o755)).unwrap();
     let mut command = Command::new("setpriv");
     command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).current_dir("/").arg(&program);
     let told = ended(command.args(["link", "--", "sh", "-c", "id -u; cat /proc/net/dev | grep -c link0"]));
     if told.status != 0 && (told.err.contains("kernel refuses") || told.err.contains("setpriv")) {
-        xqos_skip::left_out(&told.err);
+        xqos_testkit::left_out(&told.err);
         return;
     }
     assert_eq!(told.with(0).out, "0\n1\n");
@@ -163,7 +163,7 @@ fn netem_is_set_in_the_network_namespace_of_each_side() {
     let folder = Folder::new("link-tc");
     let (file, program) = (folder.file("calls"), folder.path.join("tc"));
     let namespace = "readlink /proc/self/ns/net";
-    xqos_skip::executable(&program, format!("#!/bin/sh\necho $({namespace}) $* >> {file}\n").as_bytes());
+    xqos_testkit::executable(&program, format!("#!/bin/sh\necho $({namespace}) $* >> {file}\n").as_bytes());
     let path = format!("{}:{}", folder.path.display(), std::env::var("PATH").unwrap());
     let run = |options: &[&str]| {
         let server = format!("{namespace} > {file}.new && mv {file}.new {file}.server; exec sleep 1000");

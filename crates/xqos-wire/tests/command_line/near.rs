@@ -218,7 +218,7 @@ fn profiles_of_more_toolkits_have_the_questions_of_debians_programs() {
 }
 
 fn check_profiles(programs: &[(&str, &[&str])]) {
-    for (profile, program) in programs.iter().filter(|(_, program)| xqos_skip::program(program[0]).is_some()) {
+    for (profile, program) in programs.iter().filter(|(_, program)| xqos_testkit::program(program[0]).is_some()) {
         let (server, folder) = (Server::stock(), Folder::new(&format!("near-profile-{profile}")));
         let file = folder.file("profile");
         let mut command = near(&server, &folder, &["--quiet", "--profile", &file], program);
@@ -238,7 +238,7 @@ fn check_profiles(programs: &[(&str, &[&str])]) {
 
 #[test]
 fn a_toolkit_gets_the_servers_answers() {
-    if xqos_skip::program("gtk3-demo").is_none() {
+    if xqos_testkit::program("gtk3-demo").is_none() {
         return;
     }
     let (server, folder) = (Server::stock(), Folder::new("near-gtk"));

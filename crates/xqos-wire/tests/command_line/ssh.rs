@@ -30,7 +30,7 @@ fn make_privilege_folder() {
 impl Far {
     /// Starts an sshd with these settings; `path` is the PATH of its sessions. `None` if sshd or xauth is missing.
     fn start(name: &str, path: &str, settings: &str) -> Option<Far> {
-        let (sshd, xauth) = (xqos_skip::program("sshd")?, xqos_skip::program("xauth")?);
+        let (sshd, xauth) = (xqos_testkit::program("sshd")?, xqos_testkit::program("xauth")?);
         let folder = Folder::new(name);
         make_privilege_folder();
         // Create the file, because xauth prints a message when it has to create it.
@@ -172,7 +172,7 @@ fn missing_requirements_are_reported_in_one_line() {
 /// A folder with a program of this name that runs a shell script, and a PATH that begins with it.
 fn stub(test: &str, name: &str, script: &str) -> (Folder, String) {
     let folder = Folder::new(test);
-    xqos_skip::executable(&folder.path.join(name), format!("#!/bin/sh\n{script}\n").as_bytes());
+    xqos_testkit::executable(&folder.path.join(name), format!("#!/bin/sh\n{script}\n").as_bytes());
     let path = format!("{}:{}", folder.path.display(), std::env::var("PATH").unwrap());
     (folder, path)
 }

@@ -14,7 +14,7 @@ fn is_not_allowed(server: &Server) -> bool {
     let ended = server.ask(&["list", "--attach", "--for", "100ms"]);
     let not = ended.status != 0;
     if not {
-        xqos_skip::left_out(&ended.err);
+        xqos_testkit::left_out(&ended.err);
     }
     not
 }

@@ -90,7 +90,7 @@ pub fn is_real_time_refused() -> bool {
     // In a thread of its own, which keeps the priority.
     let is_refused = std::thread::spawn(|| Attributes::real_time(1).give(0).is_err()).join().unwrap();
     if is_refused {
-        xqos_skip::left_out("this user may not give real-time priorities");
+        xqos_testkit::left_out("this user may not give real-time priorities");
     }
     is_refused
 }

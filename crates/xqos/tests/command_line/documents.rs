@@ -35,7 +35,7 @@ const RUN: [&str; 17] = [
 fn commands_of_the_documents_work() {
     let (server, folder) = (Server::served(&[]), Folder::new("documents"));
     for program in ["mpv", "noisy-app"] {
-        xqos_skip::executable(&folder.path.join(program), b"#!/bin/sh\nexec xdpyinfo\n");
+        xqos_testkit::executable(&folder.path.join(program), b"#!/bin/sh\nexec xdpyinfo\n");
     }
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let path = format!("{}:{}", folder.path.display(), std::env::var("PATH").unwrap());

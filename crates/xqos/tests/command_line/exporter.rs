@@ -370,7 +370,7 @@ fn servers_without_xqos_are_reported_where_that_is_allowed() {
     let server = Server::stock();
     let allowed = server.ask(&["list", "--attach", "--for", "100ms"]);
     if allowed.status != 0 {
-        xqos_skip::left_out(&allowed.err);
+        xqos_testkit::left_out(&allowed.err);
         return;
     }
     let mut command = Command::new("x11perf");

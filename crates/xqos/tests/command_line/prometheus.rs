@@ -21,7 +21,7 @@ fn data(name: &str) -> PathBuf {
 
 /// Returns true if a program is missing; the test is then skipped with the reason.
 fn is_missing(program: &str) -> bool {
-    xqos_skip::program(program).is_none()
+    xqos_testkit::program(program).is_none()
 }
 
 /// A Prometheus for the test, which scrapes every second.

@@ -201,7 +201,7 @@ fn vnc(folder: &Folder, port: u16) -> Option<Server> {
         "-rfbunixpath",
         &folder.file("rfb"),
     ]);
-    xqos_skip::program("Xtigervnc").map(|_| Server::start_other(&mut command))
+    xqos_testkit::program("Xtigervnc").map(|_| Server::start_other(&mut command))
 }
 
 #[test]

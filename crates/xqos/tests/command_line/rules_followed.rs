@@ -28,7 +28,7 @@ fn files_of_the_tutorial() -> Vec<(String, String)> {
 /// A clock with another program name; all its other properties are the same.
 fn clock_called(server: &Server, folder: &Folder, name: &str) -> Running {
     let path = folder.path.join(name);
-    xqos_skip::executable(&path, &fs::read(xqos_skip::program("xclock").unwrap()).unwrap());
+    xqos_testkit::executable(&path, &fs::read(xqos_testkit::program("xclock").unwrap()).unwrap());
     server.client(&[&folder.file(name)])
 }
 
@@ -119,12 +119,12 @@ fn the_autostart_entry_leaves_the_rules_to_an_enabled_unit() {
     let entry = source("data/xqos-rules.desktop");
     let command = entry.lines().find_map(|line| line.strip_prefix("Exec=sh -c \"")?.strip_suffix('"')).unwrap();
     let folder = Folder::new("autostart");
-    xqos_skip::executable(&folder.path.join("xqos"), b"#!/bin/sh\necho \"$@\"\n");
+    xqos_testkit::executable(&folder.path.join("xqos"), b"#!/bin/sh\necho \"$@\"\n");
     // The status of systemctl: enabled, disabled or unknown, and not installed.
     for (status, starts) in [(Some(0), ""), (Some(1), "rules run\n"), (None, "rules run\n")] {
         let _ = fs::remove_file(folder.file("systemctl"));
         if let Some(status) = status {
-            xqos_skip::executable(&folder.path.join("systemctl"), format!("#!/bin/sh\nexit {status}\n").as_bytes());
+            xqos_testkit::executable(&folder.path.join("systemctl"), format!("#!/bin/sh\nexit {status}\n").as_bytes());
         }
         let started = ended(Command::new("/bin/sh").args(["-c", command]).env("PATH", &folder.path)).with(0);
         assert_eq!(started.out, starts, "{status:?}");

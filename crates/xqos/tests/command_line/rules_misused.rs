@@ -144,7 +144,7 @@ fn a_jumping_time_of_day_changes_nothing() {
     let folder = Folder::new("jumping");
     let (source, library) = (folder.file("jumping.c"), folder.file("jumping.so"));
     fs::write(&source, JUMPING).unwrap();
-    let Some(cc) = xqos_skip::program("cc") else { return };
+    let Some(cc) = xqos_testkit::program("cc") else { return };
     let status = Command::new(cc).args(["-shared", "-fPIC", "-o", &library, &source]).status();
     assert!(status.unwrap().success(), "it is sound C");
     let server = Server::served(&[]);

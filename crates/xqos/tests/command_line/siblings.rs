@@ -18,14 +18,14 @@ exit 7
 "#;
 
 fn install(folder: &Path, name: &str) {
-    xqos_skip::executable(&folder.join(name), ECHO.as_bytes());
+    xqos_testkit::executable(&folder.join(name), ECHO.as_bytes());
 }
 
 /// xqos in a folder without the other programs.
 fn alone(folder: &Folder) -> Command {
     let program = folder.path.join("xqos");
     if !program.exists() {
-        xqos_skip::executable(&program, &fs::read(crate::PROGRAM).unwrap());
+        xqos_testkit::executable(&program, &fs::read(crate::PROGRAM).unwrap());
     }
     let mut command = Command::new(program);
     command.env("PATH", folder.path.join("elsewhere")).env_remove("DISPLAY");

@@ -20,12 +20,12 @@ fn recipe(session: &Path) -> String {
 
 #[test]
 fn only_the_x_server_of_a_tigervnc_session_is_preloaded() {
-    if xqos_skip::program("tigervncserver").is_none() {
+    if xqos_testkit::program("tigervncserver").is_none() {
         return;
     }
     let folder = Folder::new("tigervnc");
     let (session, seen) = (folder.path.join("session"), folder.file("seen"));
-    xqos_skip::executable(
+    xqos_testkit::executable(
         &session,
         format!("#!/bin/sh\nenv > {seen}.new; mv {seen}.new {seen}; exec xclock\n").as_bytes(),
     );

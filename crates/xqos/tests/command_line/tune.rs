@@ -260,7 +260,7 @@ fn of_processors(pid: i32) -> Option<(u64, u64)> {
 #[test]
 fn a_program_gets_measured_processor_time_and_loses_it_with_xqos() {
     if std::thread::spawn(|| Attributes::real_time(1).give(0).is_err()).join().unwrap() {
-        return xqos_skip::left_out("this user may not reserve processor time");
+        return xqos_testkit::left_out("this user may not reserve processor time");
     }
     let server = Server::served(&[]);
     for signal in ["TERM", "KILL"] {
@@ -300,7 +300,7 @@ fn cpu_auto_needs_reserve_auto_and_the_right() {
     command.args(["run", "--reserve", "auto", "--cpu", "auto", "--", "true"]);
     let is_root = std::fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0);
     if !is_root {
-        return xqos_skip::left_out("root is needed to leave a right away");
+        return xqos_testkit::left_out("root is needed to leave a right away");
     }
     let told = ended(&mut command).with(0);
     let lines: Vec<&str> = told.err.lines().filter(|line| line.contains("no processor time is reserved")).collect();

@@ -145,7 +145,7 @@ fn a_server_that_cannot_be_started_is_refused() {
     assert!(told.err.contains("true is not an X server"), "{}", told.err);
     let folder = Folder::new("server");
     let unexporting = folder.path.join("Xtrue");
-    xqos_skip::executable(&unexporting, &fs::read("/bin/true").unwrap());
+    xqos_testkit::executable(&unexporting, &fs::read("/bin/true").unwrap());
     let told = start(unexporting.to_str().unwrap()).with(0);
     assert!(told.err.contains("exports none of the 15 symbols"), "{}", told.err);
     assert!(told.err.contains("served through libc"), "{}", told.err);
@@ -160,9 +160,9 @@ fn a_setuid_server_is_warned_about() {
     // Our own setuid program gives no additional rights; another user's would, but only root can create such a program.
     let folder = Folder::new("setuid");
     let program = folder.path.join("server");
-    xqos_skip::executable(&program, &fs::read("/bin/true").unwrap());
+    xqos_testkit::executable(&program, &fs::read("/bin/true").unwrap());
     if std::os::unix::fs::chown(&program, Some(65534), None).is_err() {
-        return xqos_skip::left_out("only root can give a file to another user");
+        return xqos_testkit::left_out("only root can give a file to another user");
     }
     fs::set_permissions(&program, fs::Permissions::from_mode(0o4755)).unwrap();
     let told = ended(xqos().env("XQOS_MODULE", harmless_module()).args(["server", "--"]).arg(&program)).with(0);
@@ -178,7 +178,7 @@ fn every_command_has_a_man_page_that_passes_mandoc() {
         assert!(page.is_file() && told.out.contains(page.to_str().unwrap()), "{} is missing", page.display());
     }
     let pages: Vec<_> = fs::read_dir(&folder.path).unwrap().map(|page| page.unwrap().path()).collect();
-    if let Some(mandoc) = xqos_skip::program("mandoc") {
+    if let Some(mandoc) = xqos_testkit::program("mandoc") {
         let lint = Command::new(mandoc).args(["-Tlint", "-Wwarning"]).args(&pages).output().unwrap();
         assert!(lint.status.success(), "{}", String::from_utf8_lossy(&lint.stdout));
     }

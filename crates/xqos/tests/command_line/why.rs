@@ -178,7 +178,7 @@ fn a_real_time_program_on_the_servers_processor_is_explained_with_its_priority()
     let processor = pin(&server);
     let (mut why, is_named) = Why::with_kernel(&server, &folder, &["--limit", "10ms", "--every", "1h"]);
     if !is_named {
-        xqos_skip::left_out("the kernel cannot be traced here, so that the program is not named");
+        xqos_testkit::left_out("the kernel cannot be traced here, so that the program is not named");
     }
     let named = ["It ran sh (", "which has real-time priority 50,", "What to do", "sudo chrt --other --pid 0 "];
     let words = if is_named { &named[..] } else { &["What to do", "sudo xqos why"] };

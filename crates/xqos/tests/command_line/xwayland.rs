@@ -37,7 +37,7 @@ fn removing_restores_the_files_from_before_the_installation() {
 
     let said = ask(&home, &[&install[..], &["--dry-run"]].concat());
     if said.err.contains("Xwayland is not installed") {
-        return xqos_skip::left_out(&said.err);
+        return xqos_testkit::left_out(&said.err);
     }
     assert!(said.with(0).out.contains("would write"));
     assert_eq!(files(&home.file("")).len(), 2, "nothing was done");

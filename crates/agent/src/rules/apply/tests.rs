@@ -323,7 +323,7 @@ fn a_returned_setting_follows_the_rules_again_and_others_stay_manual() {
 /// Manual values here differ from those of the rules, because equal or default values do not show who set them.
 #[test]
 fn no_sequence_of_events_overrides_a_manual_setting() {
-    for seed in xqos_skip::seeds(500) {
+    for seed in xqos_testkit::seeds(500) {
         let (mut desk, mut by_hand, mut dice) = (Desk::new(), None, Dice::new(seed));
         for _ in 0..40 {
             let weight = 2 + dice.below(3) as u32;

@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn random_bytes_are_never_read_past_their_end() {
-        let mut state = xqos_skip::seed();
+        let mut state = xqos_testkit::seed();
         for _ in 0..2000 {
             let stream: Vec<u8> = (0..64)
                 .map(|_| {

@@ -285,11 +285,11 @@ fn served(seed: u64, fault: Option<PlannedFault>) -> bool {
 
 #[test]
 fn each_request_is_served_once_and_in_order_even_after_a_fault_at_any_call() {
-    for seed in xqos_skip::seeds(15) {
+    for seed in xqos_testkit::seeds(15) {
         assert!(served(seed, None), "seed {seed}: xqos stepped aside");
     }
-    let mut random = Random(xqos_skip::seed());
-    for (seed, nth) in xqos_skip::seeds(48).zip(0..) {
+    let mut random = Random(xqos_testkit::seed());
+    for (seed, nth) in xqos_testkit::seeds(48).zip(0..) {
         let count = 1 + random.below(1 << (nth % 12)) as u64;
         served(seed, Some(PlannedFault { place: FaultPlace::Call, count }));
     }

@@ -24,7 +24,7 @@ impl Random {
 
 #[test]
 fn random_operations_keep_all_invariants() {
-    for seed in xqos_skip::seeds(200) {
+    for seed in xqos_testkit::seeds(200) {
         let mut random = Random(0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(seed) | 1);
         let policy = random.one_of(&PolicyKind::ALL).unwrap();
         let mut server = server(policy);

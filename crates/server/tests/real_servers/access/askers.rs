@@ -157,7 +157,7 @@ impl TestServer {
 /// Writes an Xvfb wrapper that first becomes the server's user.
 fn write_program(path: &Path, command: &str) {
     let real = program::find("Xvfb").unwrap();
-    xqos_skip::executable(path, format!("#!/bin/sh\nexec {command} {} \"$@\"\n", real.display()).as_bytes());
+    xqos_testkit::executable(path, format!("#!/bin/sh\nexec {command} {} \"$@\"\n", real.display()).as_bytes());
 }
 
 /// A client, and its connection to the control socket if it sends its requests there.

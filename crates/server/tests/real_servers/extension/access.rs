@@ -96,7 +96,7 @@ fn an_untrusted_client_does_not_see_the_extension() {
     };
     let mut trusted = connect(ByteOrder::NATIVE, &Authorization::cookie(&[9; 16]));
     let Some(cookie) = trusted.untrusted_cookie() else {
-        return xqos_skip::left_out("this server has no SECURITY");
+        return xqos_testkit::left_out("this server has no SECURITY");
     };
     let (xqos, own) = (trusted.xqos(), trusted.base);
     for order in ORDERS {

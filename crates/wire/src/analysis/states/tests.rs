@@ -192,7 +192,7 @@ fn retransmitted_data_were_blocked_by_the_network() {
 
 #[test]
 fn arbitrary_packets_cause_no_error() {
-    let mut state = xqos_skip::seed();
+    let mut state = xqos_testkit::seed();
     let mut random = |below: u64| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) % below

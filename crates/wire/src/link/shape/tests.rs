@@ -161,7 +161,7 @@ fn packets() -> impl Strategy<Value = Vec<(u64, u32)>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { rng_seed: RngSeed::Fixed(xqos_skip::seed()), ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { rng_seed: RngSeed::Fixed(xqos_testkit::seed()), ..ProptestConfig::default() })]
 
     #[test]
     fn random_packets_keep_all_guarantees(shape in shapes(), seed: u64, packets in packets(), cut in 0..3000 * MS) {

@@ -43,7 +43,7 @@ fn strangers_on_the_sessions_socket_are_refused_in_one_line_each() {
         ended(&mut other).with(0);
         expected.push("belongs to another user");
     } else {
-        xqos_skip::left_out("only root can connect as another user");
+        xqos_testkit::left_out("only root can connect as another user");
     }
     let _silent = (0..100).map(|_| UnixStream::connect(&socket).unwrap()).collect::<Vec<_>>();
     expected.push("too many connections");

@@ -99,7 +99,7 @@ fn many_clients_get_the_same_settings_together_as_one_by_one() {
         "ignore = true",
     ];
     let all = SETS.map(rules);
-    for seed in xqos_skip::seeds(300) {
+    for seed in xqos_testkit::seeds(300) {
         let (mut at_once, mut one_by_one, mut dice) = (desk(4), desk(4), Dice::new(seed));
         for _ in 0..20 {
             let (at, who) = (dice.below(SETS.len() as u64) as usize, dice.below(8) as u32);

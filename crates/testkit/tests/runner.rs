@@ -10,7 +10,7 @@ const RUNNER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/test-ru
 fn is_debian() -> bool {
     let is_debian = Path::new("/usr/bin/dpkg-query").exists();
     if !is_debian {
-        xqos_skip::left_out("this is not Debian");
+        xqos_testkit::left_out("this is not Debian");
     }
     is_debian
 }
@@ -30,10 +30,10 @@ fn found(is_lab: bool) -> Vec<String> {
     let folder = Folder(std::env::temp_dir().join(name));
     std::fs::create_dir_all(folder.0.join("deps")).unwrap();
     for name in ["xclock", "promtool", "unlisted"] {
-        xqos_skip::executable(&folder.0.join(name), b"#!/bin/sh\n");
+        xqos_testkit::executable(&folder.0.join(name), b"#!/bin/sh\n");
     }
     let test = folder.0.join("deps/test");
-    xqos_skip::executable(
+    xqos_testkit::executable(
         &test,
         b"#!/bin/sh\nfor name in sh awk xclock promtool unlisted; do command -v $name; done\n",
     );
