@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Helpers for the tests of all crates: they find the programs and files that a test needs, report a test that cannot
-//! run here, so that no test is skipped silently, write executable files, and draw the seeds of random tests.
+//! What the tests of all crates share: they find the programs and files that they need, report that they cannot run
+//! here, so that no test is skipped silently, wait, draw random numbers, and have folders of their own.
 //!
 //! A test may need only what scripts/setup installs for tests. Anything else is refused even where it is installed, so
 //! that the test fails on the author's machine and not on a fresh one.
@@ -10,11 +10,17 @@
 
 #![forbid(unsafe_code)]
 
-use std::collections::hash_map::RandomState;
+mod folder;
+mod random;
+mod wait;
+
+pub use folder::Folder;
+pub use random::{Random, seed, seeds};
+pub use wait::{find, wait_for};
+
 use std::ffi::OsStr;
 use std::fmt::Display;
 use std::fs::OpenOptions;
-use std::hash::BuildHasher;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -39,7 +45,7 @@ pub fn left_out(why: impl Display) {
 pub fn program(name: &str) -> Option<PathBuf> {
     refuse_unlisted("program", name, is_lab());
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = find(name, &path);
+    let found = find_program(name, &path);
     if found.is_none() {
         left_out(format_args!("{name} is not installed"));
     }
@@ -56,7 +62,7 @@ pub fn file(path: &str) -> Option<PathBuf> {
     found
 }
 
-fn find(name: &str, path: &OsStr) -> Option<PathBuf> {
+fn find_program(name: &str, path: &OsStr) -> Option<PathBuf> {
     // The PATH of an ordinary user may lack /usr/sbin.
     let folders = std::env::split_paths(path).chain([PathBuf::from("/usr/sbin")]);
     folders.map(|folder| folder.join(name)).find(|path| path.is_file())
@@ -85,22 +91,6 @@ pub fn executable(path: &Path, content: &[u8]) {
     let mut writer = command.spawn().expect("sh can be started");
     writer.stdin.take().expect("it has a pipe").write_all(content).expect("the pipe can be written");
     assert!(writer.wait().expect("it ends").success(), "{} cannot be written", path.display());
-}
-
-/// The seed of a random test: a new one in each run, or the value of `XQOS_TEST_SEED`. A test that fails prints it,
-/// because the test harness shows the output of failed tests.
-pub fn seed() -> u64 {
-    let set = std::env::var("XQOS_TEST_SEED").ok();
-    let set = set.map(|seed| seed.parse().expect("XQOS_TEST_SEED is a whole number"));
-    let seed = set.unwrap_or_else(|| RandomState::new().hash_one(0));
-    println!("to repeat this test, set XQOS_TEST_SEED={seed}");
-    seed
-}
-
-/// This many seeds, the first of which is [`seed`].
-pub fn seeds(count: u64) -> impl Iterator<Item = u64> {
-    let first = seed();
-    (0..count).map(move |nth| first.wrapping_add(nth))
 }
 
 fn one_line(text: &str) -> String {
