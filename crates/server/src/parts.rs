@@ -330,6 +330,7 @@ fn fixed_at(bytes: &[u8], at: usize) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use xqos_testkit::Random;
 
     const ALL: [Kind; Kind::COUNT] = [
         Kind::Points,
@@ -345,29 +346,20 @@ mod tests {
         Kind::Trapezoids,
     ];
 
-    struct Random(u64);
-
-    impl Random {
-        fn next(&mut self) -> u64 {
-            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            self.0 >> 33
+    /// A request of this kind. Small numbers are frequent, so that many are valid.
+    fn request(kind: Kind, random: &mut Random) -> Vec<u8> {
+        let Layout { header, figure, .. } = kind.layout();
+        let mut request: Vec<u8> = (0..header).map(|_| random.below(3) as u8).collect();
+        if kind == Kind::PutImage {
+            let (width, height) = (1 + random.below(9), 2 + random.below(9));
+            (request[12..14]).copy_from_slice(&(width as u16).to_ne_bytes());
+            (request[14..16]).copy_from_slice(&(height as u16).to_ne_bytes());
+            (request[1], request[20]) = (2, 0);
+            request.resize(header + 4 * width * height, 7);
         }
-
-        /// A request of this kind. Small numbers are frequent, so that many are valid.
-        fn request(&mut self, kind: Kind) -> Vec<u8> {
-            let Layout { header, figure, .. } = kind.layout();
-            let mut request: Vec<u8> = (0..header).map(|_| (self.next() % 3) as u8).collect();
-            if kind == Kind::PutImage {
-                let [width, height] = [1 + self.next() % 9, 2 + self.next() % 9].map(|size| size as usize);
-                (request[12..14]).copy_from_slice(&(width as u16).to_ne_bytes());
-                (request[14..16]).copy_from_slice(&(height as u16).to_ne_bytes());
-                (request[1], request[20]) = (2, 0);
-                request.resize(header + 4 * width * height, 7);
-            }
-            let count = self.next() as usize % 40;
-            request.extend((0..count * figure).map(|_| (self.next() % 5) as u8));
-            request
-        }
+        let count = random.below(40);
+        request.extend((0..count * figure).map(|_| random.below(5) as u8));
+        request
     }
 
     /// Checks that the parts of a request are requests of the same kind, and together the whole.
@@ -415,8 +407,8 @@ mod tests {
         for kind in ALL {
             let mut split = 0;
             for _ in 0..REQUESTS {
-                let request = random.request(kind);
-                let work = random.next() % 2000;
+                let request = request(kind, &mut random);
+                let work = random.below_u64(2000);
                 split += usize::from(check(kind, &request, work));
             }
             assert!(split > 20, "{split} of {REQUESTS} {kind:?} had parts");

@@ -35,21 +35,21 @@ impl Random {
     }
 
     /// A number below `limit`; 0 if `limit` is 0.
-    pub fn below(&mut self, limit: u64) -> u64 {
+    pub fn below(&mut self, limit: usize) -> usize {
+        self.below_u64(limit as u64) as usize
+    }
+
+    /// The same for times.
+    pub fn below_u64(&mut self, limit: u64) -> u64 {
         self.next() % limit.max(1)
     }
 
-    /// The index of an item of so many; 0 if there is none.
-    pub fn index(&mut self, count: usize) -> usize {
-        self.below(count as u64) as usize
-    }
-
     pub fn within(&mut self, range: RangeInclusive<u64>) -> u64 {
-        range.start() + self.below(range.end() - range.start() + 1)
+        range.start() + self.below_u64(range.end() - range.start() + 1)
     }
 
     pub fn one_of<T: Copy>(&mut self, choices: &[T]) -> T {
-        choices[self.index(choices.len())]
+        choices[self.below(choices.len())]
     }
 
     pub fn bytes(&mut self, length: usize) -> Vec<u8> {
@@ -77,7 +77,7 @@ mod tests {
     fn numbers_keep_their_bounds() {
         let mut random = Random(seed());
         for _ in 0..1000 {
-            assert!(random.below(3) < 3 && random.index(0) == 0);
+            assert!(random.below(3) < 3 && random.below_u64(0) == 0);
             assert!((5..=6).contains(&random.within(5..=6)) && [1, 2].contains(&random.one_of(&[1, 2])));
             assert!((0.0..1.0).contains(&random.unit()));
         }

@@ -8,6 +8,7 @@ mod packets;
 
 use packets::*;
 use std::io::Cursor;
+use xqos_testkit::Random;
 use xqos_wire::analysis::Analysis;
 use xqos_wire::analysis::proxied::Remedy;
 use xqos_wire::capture::{Reader, Writer};

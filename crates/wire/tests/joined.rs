@@ -3,12 +3,12 @@
 
 mod packets;
 
-use packets::Random;
 use std::fs::{self, File};
 use std::io::{Cursor, Read};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
+use xqos_testkit::Random;
 use xqos_wire::analysis::Analysis;
 use xqos_wire::capture::{Reader, Record, Writer};
 use xqos_wire::contents::Contents;

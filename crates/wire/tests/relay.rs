@@ -21,6 +21,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
+use xqos_testkit::Random;
 use xqos_wire::capture::Reader;
 use xqos_wire::observe::{Direction, Ending, Kind};
 use xqos_wire::recording::scrub::Extent;

@@ -8,6 +8,7 @@ use serde_json::Value;
 use std::fs::{self, File};
 use std::io::{Cursor, Read};
 use std::path::{Path, PathBuf};
+use xqos_testkit::Random;
 use xqos_wire::analysis::Analysis;
 use xqos_wire::capture::{Reader, Writer};
 use xqos_wire::observe::Direction;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //! Best effort: no client starves, SYNC priorities are strict, and busy clients do not delay a client with little work.
 
-use crate::server::{Behaviour, Load, MS, Random, SECOND, Server, US};
+use crate::server::{Behaviour, Load, MS, SECOND, Server, US};
 use xqos_core::{Choice, ClientId, Fact, Mode, Parameters, PolicyKind, Reservation, ReservationKind, Time};
+use xqos_testkit::Random;
 
 /// All policies except two: `fixed` starves clients by design, and under `stock` the server chooses.
 const STARVE_NOBODY: [PolicyKind; 3] = [PolicyKind::Classic, PolicyKind::Smart, PolicyKind::Fair];

@@ -2,11 +2,12 @@
 //! The desktop rule: low latency for compositors and window managers, a share for others, fairness, intact
 //! reservations.
 
-use crate::server::{Behaviour, Load, MS, Random, Run, SECOND, Server, US};
+use crate::server::{Behaviour, Load, MS, Run, SECOND, Server, US};
 use xqos_core::{
     ClientId, FRAME_NS, Fact, MANAGERS_NS, Mode, Parameters, PolicyKind, Reservation, ReservationKind, Role, Time,
     WAIT_NS,
 };
+use xqos_testkit::Random;
 
 const COMPOSITOR: Role = Role { compositor: true, window_manager: false };
 const MANAGER: Role = Role { compositor: false, window_manager: true };

@@ -5,8 +5,9 @@
 //! slice and at most one more request (a step). Two clients that are busy from the start are therefore never further
 //! apart than one step, and in any interval the difference changes by at most the sum of their steps.
 
-use crate::server::{Behaviour, Load, MS, Random, Run, SECOND, Server, US};
+use crate::server::{Behaviour, Load, MS, Run, SECOND, Server, US};
 use xqos_core::{ClientId, Fact, GroupId, Parameters, PolicyKind, Reservation, ReservationKind, Time};
+use xqos_testkit::Random;
 
 #[derive(Clone, Copy, Debug)]
 struct Busy {

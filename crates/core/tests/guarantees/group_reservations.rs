@@ -2,9 +2,10 @@
 //! Reservations of groups: a group's clients together get Q in every T (no more if hard), divided by their weights.
 
 use crate::reservations::{hard_bound_ns, most_in_a_window};
-use crate::server::{Behaviour, Load, MS, Random, SECOND, Server, US};
+use crate::server::{Behaviour, Load, MS, SECOND, Server, US};
 use xqos_core::ReservationKind::{self, Hard, Soft, SoftPaper};
 use xqos_core::{ClientId, Fact, GroupId, Mode, Outcome, Parameters, PolicyKind, Reservation, Role, Time};
+use xqos_testkit::Random;
 
 const GROUP: GroupId = GroupId(1);
 

@@ -9,8 +9,9 @@
 //! - A client that arrives in the middle of a period keeps its deadline or gets a new deadline. A window of m periods
 //!   can therefore touch the budgets of more than m + 1 periods (see [`hard_bound_ns`]).
 
-use crate::server::{Behaviour, Load, MS, Random, Run, SECOND, Server, US};
+use crate::server::{Behaviour, Load, MS, Run, SECOND, Server, US};
 use xqos_core::{ClientId, Fact, Mode, Parameters, PolicyKind, Reservation, ReservationKind, Scheduler, Service, Time};
+use xqos_testkit::Random;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Reserved {

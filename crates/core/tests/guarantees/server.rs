@@ -12,6 +12,7 @@ use std::ops::RangeInclusive;
 use xqos_core::{
     Choice, ClientId, Fact, Mode, Outcome, Parameters, PolicyKind, Rank, Reservation, Scheduler, Service, Slice, Time,
 };
+use xqos_testkit::Random;
 
 pub const US: u64 = 1_000;
 pub const MS: u64 = 1_000_000;
@@ -19,28 +20,6 @@ pub const SECOND: u64 = 1_000_000_000;
 
 /// The slice of the real server's own scheduler.
 const STOCK_SLICE_NS: u64 = 5 * MS;
-
-/// splitmix64: a small seeded generator with the same results everywhere.
-#[derive(Clone, Debug)]
-pub struct Random(pub u64);
-
-impl Random {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    pub fn within(&mut self, range: RangeInclusive<u64>) -> u64 {
-        range.start() + self.next() % (range.end() - range.start() + 1)
-    }
-
-    pub fn one_of<T: Copy>(&mut self, choices: &[T]) -> T {
-        choices[self.next() as usize % choices.len()]
-    }
-}
 
 /// The times at which a client sends requests.
 #[derive(Clone, Copy, Debug)]

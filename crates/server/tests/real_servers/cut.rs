@@ -13,7 +13,6 @@ mod whole;
 mod world;
 
 use crate::fixture::{Fixture, in_parallel, is_missing, setup, uses_libc_host};
-use crate::flood::Random;
 use crate::wire::{Wire, opcode};
 use random::Requests;
 use std::collections::BTreeMap;
@@ -24,6 +23,7 @@ use xqos_abi::trace::{Entry, Event, Level};
 use xqos_client::Control;
 use xqos_core::ClientId;
 use xqos_lab::server::{Kind, Setup};
+use xqos_testkit::Random;
 
 const OF_A_ROUND: usize = 200;
 /// Requests in an ordinary run; XQOS_CUT_REQUESTS sets another number, and XQOS_CUT_SEED another seed.

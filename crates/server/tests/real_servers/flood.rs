@@ -12,28 +12,9 @@ use std::time::{Duration, Instant};
 use xqos_abi::trace::{Event, Level};
 use xqos_abi::{ByteOrder, Request, SettingKind, Subject};
 use xqos_lab::server::Kind;
+use xqos_testkit::Random;
 
 const DURATION: Duration = Duration::from_millis(2400);
-
-/// A random number generator (splitmix64).
-pub struct Random(pub u64);
-
-impl Random {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
-    }
-
-    pub fn below(&mut self, end: usize) -> usize {
-        (self.next() % end as u64) as usize
-    }
-
-    pub fn bytes(&mut self, length: usize) -> Vec<u8> {
-        (0..length).map(|_| self.next() as u8).collect()
-    }
-}
 
 /// The kind of data that a connection sends.
 #[derive(Clone, Copy, Debug)]

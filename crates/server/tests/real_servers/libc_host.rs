@@ -6,7 +6,6 @@ use crate::fixture::{
     Fixture, SOON, alone, as_nobody, entry, fix_blocking, in_parallel, is_held_back, is_missing, is_not_root, setup,
     try_entry, wait_for,
 };
-use crate::flood::Random;
 use crate::wire::{Wire, opcode};
 use std::io::Write;
 use std::os::unix::net::UnixStream;
@@ -17,6 +16,7 @@ use xqos_abi::{ByteOrder, PolicyChange, entry_flag};
 use xqos_client::{Control, Error};
 use xqos_core::{ClientId, Fact, PolicyKind, Time};
 use xqos_lab::server::{Kind, Setup};
+use xqos_testkit::Random;
 
 fn setup_with_libc(kind: Kind) -> Setup {
     let mut setup = setup(kind);

@@ -7,9 +7,10 @@
 //!
 //! Both controllers get the same period and the same jobs. A job that needs more than Q ends in the next period.
 
-use crate::load::{Course, Dice, Frame, MS, SECOND, US, player};
+use crate::load::{Course, Distributions, Frame, MS, SECOND, US, player};
 use std::collections::VecDeque;
 use xqos_core::Time;
+use xqos_testkit::Random;
 use xqos_tune::{Burst, Client, Need};
 
 #[derive(Default)]
@@ -78,14 +79,14 @@ fn reaction(course: &Course, step: u64) -> usize {
 #[test]
 fn our_budgets_compare_well_with_arsim() {
     const STEP: u64 = 60 * SECOND;
-    let constant = |dice: &mut Dice| dice.between(1900, 2100) * US;
-    let even = |dice: &mut Dice| dice.between(1000, 3000) * US;
-    let log_normal = |dice: &mut Dice| dice.spread(2 * MS, 0.3);
+    let constant = |random: &mut Random| random.between(1900, 2100) * US;
+    let even = |random: &mut Random| random.between(1000, 3000) * US;
+    let log_normal = |random: &mut Random| random.spread(2 * MS, 0.3);
     for (name, demand) in
-        [("constant", &constant as &dyn Fn(&mut Dice) -> u64), ("even", &even), ("log-normal", &log_normal)]
+        [("constant", &constant as &dyn Fn(&mut Random) -> u64), ("even", &even), ("log-normal", &log_normal)]
     {
         let period_ns = 40 * MS;
-        let mut frames = player(25.0, (SECOND, 120 * SECOND), 0.05, &mut Dice(11), demand);
+        let mut frames = player(25.0, (SECOND, 120 * SECOND), 0.05, &mut Random(11), demand);
         let steady: Vec<Frame> = frames.clone();
         frames.iter_mut().filter(|frame| frame.start >= Time(STEP)).for_each(|frame| frame.demand_ns *= 2);
         let figures = [of_arsim, of_ours].map(|controller| {

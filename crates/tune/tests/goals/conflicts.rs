@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 //! Many clients on one server, with a real admission test at each step.
 
-use crate::load::{Dice, Frame, MS, SECOND, US, is_near, player};
+use crate::load::{Distributions, Frame, MS, SECOND, US, is_near, player};
 use std::collections::BTreeMap;
 use xqos_core::{ClientId, Fact, Parameters, PolicyKind, Reservation, ReservationKind, Scheduler, Time};
+use xqos_testkit::Random;
 use xqos_tune::{Advice, Burst, Room, Tuner};
 
 /// A server with manual reservations.
@@ -89,11 +90,11 @@ fn ms(budget_us: u64, period_ms: u64) -> Reservation {
 }
 
 /// Video at 25 frames per second, each frame with this demand.
-fn films(count: u16, demand: impl Fn(&mut Dice) -> u64) -> Vec<(u16, Frame)> {
+fn films(count: u16, demand: impl Fn(&mut Random) -> u64) -> Vec<(u16, Frame)> {
     let of_one = |key: u16| {
-        let mut dice = Dice(key.into());
-        let from = SECOND + dice.below(40 * MS);
-        let film = player(25.0, (from, from + 12 * SECOND), 0.05, &mut dice, &demand);
+        let mut random = Random(key.into());
+        let from = SECOND + random.below_u64(40 * MS);
+        let film = player(25.0, (from, from + 12 * SECOND), 0.05, &mut random, &demand);
         film.into_iter().map(|frame| (key, frame)).collect::<Vec<_>>()
     };
     (1..=count).flat_map(of_one).collect()
@@ -105,7 +106,7 @@ fn seventy_two_players_get_at_least_their_median() {
     let mut server = Server::new(&fixed);
     (1..=72).for_each(|key| server.connect(key, Time(0)));
     // The median demand is below 1 %, the mean above. The floors add up to 0.54 of the server, and 0.6 is available.
-    server.run(&films(72, |dice| if dice.below(4) == 0 { 1000 * US } else { 300 * US }));
+    server.run(&films(72, |random| if random.below_u64(4) == 0 { 1000 * US } else { 300 * US }));
     let granted = server.granted();
     assert_eq!(granted.len(), 72);
     for (key, reservation) in &granted {
@@ -121,7 +122,7 @@ fn seventy_two_players_get_at_least_their_median() {
 fn the_newest_players_get_no_reservation() {
     let mut server = Server::new(&[]);
     (1..=72).for_each(|key| server.connect(key, Time(u64::from(key))));
-    server.run(&films(72, |dice| dice.between(300, 600) * US));
+    server.run(&films(72, |random| random.between(300, 600) * US));
     let granted = server.granted();
     println!("72 larger players: {} have room", granted.len());
     assert!(granted.len() >= 45 && granted.len() < 72, "{}", granted.len());
@@ -135,9 +136,9 @@ fn clients_that_exit_make_room_for_others() {
     let mut frames = Vec::new();
     for key in 1..=4 {
         let until = if key > 2 { 6 * SECOND } else { 12 * SECOND };
-        let mut dice = Dice(key.into());
-        let demand = |dice: &mut Dice| dice.between(5_000, 9_000) * US;
-        let film = player(25.0, (SECOND, until), 0.05, &mut dice, demand);
+        let mut random = Random(key.into());
+        let demand = |random: &mut Random| random.between(5_000, 9_000) * US;
+        let film = player(25.0, (SECOND, until), 0.05, &mut random, demand);
         frames.extend(film.into_iter().map(|frame| (key, frame)));
     }
     server.run(&frames);
@@ -151,7 +152,7 @@ fn a_refused_reservation_is_retried_once_with_twice_the_period() {
     let mut tuner = Tuner::default();
     tuner.add(1, Time(0));
     let room = Room { limit_ppm: 900_000, ..Room::default() };
-    let frames = player(25.0, (SECOND, 4 * SECOND), 0.0, &mut Dice(1), |_| 2 * MS);
+    let frames = player(25.0, (SECOND, 4 * SECOND), 0.0, &mut Random(1), |_| 2 * MS);
     frames.iter().flat_map(Frame::bursts).for_each(|burst| tuner.take(1, burst));
     let now = frames[frames.len() - 1].start;
     assert_eq!(tuner.advise(now, &room), [(1, Advice::Reserve(ms(2240, 40)))]);

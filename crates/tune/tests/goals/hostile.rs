@@ -1,41 +1,42 @@
 // SPDX-License-Identifier: MIT
 //! Arbitrary bursts: nothing panics and all bounds hold. New seeds in each run stand in for fuzzing.
 
-use crate::load::{Dice, MS, SECOND};
+use crate::load::{Distributions, MS, SECOND};
 use xqos_core::{Reservation, ReservationKind, Time};
+use xqos_testkit::Random;
 use xqos_tune::{Advice, Burst, Client, Room, Tuner};
 
 /// Random lengths, from zero to the maximum. Most of them are typical of real clients.
-fn length(dice: &mut Dice) -> u64 {
-    match dice.below(12) {
+fn length(random: &mut Random) -> u64 {
+    match random.below_u64(12) {
         0 => 0,
-        1 => dice.next() >> dice.below(64),
-        2 => dice.below(3 * SECOND),
-        3..6 => dice.pause(20 * MS),
-        _ => [2 * MS, 4 * MS, 16_666_667, 40 * MS, 100 * MS, 250 * MS][dice.below(6) as usize],
+        1 => random.next() >> random.below_u64(64),
+        2 => random.below_u64(3 * SECOND),
+        3..6 => random.pause(20 * MS),
+        _ => [2 * MS, 4 * MS, 16_666_667, 40 * MS, 100 * MS, 250 * MS][random.below_u64(6) as usize],
     }
 }
 
 /// Alternating periodic and chaotic sections.
 fn bursts(seed: u64, count: usize) -> Vec<Burst> {
-    let (mut dice, mut now) = (Dice(seed), Time(0));
+    let (mut random, mut now) = (Random(seed), Time(0));
     let (mut left, mut interval, mut served) = (0, 0, 0);
     let mut burst = || {
         if left == 0 {
-            (left, interval, served) = (dice.between(1, 80), length(&mut dice), length(&mut dice));
+            (left, interval, served) = (random.between(1, 80), length(&mut random), length(&mut random));
         }
         left -= 1;
-        let is_wild = dice.below(20) == 0;
-        now = match dice.below(3000) {
-            0 => Time(dice.next()),
+        let is_wild = random.below_u64(20) == 0;
+        now = match random.below_u64(3000) {
+            0 => Time(random.next()),
             _ => now.after(if is_wild {
-                length(&mut dice)
+                length(&mut random)
             } else {
-                interval.saturating_add(dice.below(interval / 20 + 1))
+                interval.saturating_add(random.below_u64(interval / 20 + 1))
             }),
         };
-        let response = if is_wild { length(&mut dice) } else { served };
-        Burst { start: now, end: now.after(response), served_ns: if is_wild { dice.next() } else { response } }
+        let response = if is_wild { length(&mut random) } else { served };
+        Burst { start: now, end: now.after(response), served_ns: if is_wild { random.next() } else { response } }
     };
     (0..count).map(|_| burst()).collect()
 }
@@ -73,34 +74,37 @@ fn any_client_keeps_the_bounds() {
 #[test]
 fn any_clients_together_keep_the_limit() {
     for seed in xqos_testkit::seeds(40) {
-        let mut dice = Dice(seed);
+        let mut random = Random(seed);
         let mut tuner = Tuner::default();
         let mut all: Vec<(u64, Burst)> = Vec::new();
         for key in 0..8 {
-            tuner.add(key, Time(dice.below(SECOND)));
-            tuner.weigh(key, dice.below(10_000) as u32);
+            tuner.add(key, Time(random.below_u64(SECOND)));
+            tuner.weigh(key, random.below_u64(10_000) as u32);
             all.extend(bursts(seed.wrapping_mul(8) + key, 300).into_iter().map(|burst| (key, burst)));
         }
         all.sort_by_key(|(key, burst)| (burst.start, *key));
         let mut room = Room::default();
         for (key, burst) in all {
             tuner.take(key, burst);
-            if dice.below(30) == 0 {
-                room.limit_ppm = dice.below(1_000_001) as u32;
-                room.blocking_ns = dice.below(20 * MS);
-                let fixed =
-                    Reservation { budget_ns: 1 + dice.below(5 * MS), period_ns: 50 * MS, kind: ReservationKind::Soft };
-                room.fixed = vec![fixed; dice.below(3) as usize];
+            if random.below_u64(30) == 0 {
+                room.limit_ppm = random.below_u64(1_000_001) as u32;
+                room.blocking_ns = random.below_u64(20 * MS);
+                let fixed = Reservation {
+                    budget_ns: 1 + random.below_u64(5 * MS),
+                    period_ns: 50 * MS,
+                    kind: ReservationKind::Soft,
+                };
+                room.fixed = vec![fixed; random.below_u64(3) as usize];
             }
             for (key, advice) in tuner.advise(burst.start, &room) {
                 if let Advice::Reserve(reservation) | Advice::Change(reservation) = advice {
                     check(&reservation);
-                    if dice.below(10) == 0 {
+                    if random.below_u64(10) == 0 {
                         tuner.refused(key, burst.start).iter().for_each(check);
                     }
                 }
             }
-            if dice.below(500) == 0 {
+            if random.below_u64(500) == 0 {
                 tuner.remove(key);
                 tuner.add(key, burst.start);
             }

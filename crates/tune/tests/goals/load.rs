@@ -2,49 +2,38 @@
 //! Generates client loads in virtual time. The same seed gives the same load.
 
 use xqos_core::Time;
+use xqos_testkit::Random;
 use xqos_tune::{Burst, Client, Need};
 
 pub const US: u64 = 1_000;
 pub const MS: u64 = 1_000_000;
 pub const SECOND: u64 = 1_000_000_000;
 
-/// Random numbers (SplitMix, Steele et al. 2014).
-#[derive(Clone, Debug)]
-pub struct Dice(pub u64);
-
-impl Dice {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// A number from 0 to 1.
-    pub fn unit(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1u64 << 53) as f64
-    }
-
-    pub fn below(&mut self, limit: u64) -> u64 {
-        if limit == 0 { 0 } else { self.next() % limit }
-    }
-
-    pub fn between(&mut self, low: u64, high: u64) -> u64 {
-        low + self.below(high - low)
-    }
-
+/// Random lengths of time.
+pub trait Distributions {
+    fn between(&mut self, low: u64, high: u64) -> u64;
     /// A pause, exponentially distributed with this mean.
-    pub fn pause(&mut self, mean_ns: u64) -> u64 {
+    fn pause(&mut self, mean_ns: u64) -> u64;
+    /// A number, approximately normal with mean 0 and deviation 1.
+    fn normal(&mut self) -> f64;
+    /// A length, log-normal with this median.
+    fn spread(&mut self, median_ns: u64, deviation: f64) -> u64;
+}
+
+impl Distributions for Random {
+    fn between(&mut self, low: u64, high: u64) -> u64 {
+        low + self.below_u64(high - low)
+    }
+
+    fn pause(&mut self, mean_ns: u64) -> u64 {
         (-(1.0 - self.unit()).ln() * mean_ns as f64) as u64
     }
 
-    /// A number, approximately normal with mean 0 and deviation 1.
-    pub fn normal(&mut self) -> f64 {
+    fn normal(&mut self) -> f64 {
         (0..12).map(|_| self.unit()).sum::<f64>() - 6.0
     }
 
-    /// A length, log-normal with this median.
-    pub fn spread(&mut self, median_ns: u64, deviation: f64) -> u64 {
+    fn spread(&mut self, median_ns: u64, deviation: f64) -> u64 {
         (median_ns as f64 * (deviation * self.normal()).exp()) as u64
     }
 }
@@ -80,15 +69,15 @@ pub fn player(
     rate: f64,
     (from, until): (u64, u64),
     jitter: f64,
-    dice: &mut Dice,
-    demand: impl Fn(&mut Dice) -> u64,
+    random: &mut Random,
+    demand: impl Fn(&mut Random) -> u64,
 ) -> Vec<Frame> {
     let period = SECOND as f64 / rate;
     let count = ((until - from) as f64 / period) as u64;
     let frame = |i: u64| {
-        let off = (2.0 * dice.unit() - 1.0) * jitter * period;
+        let off = (2.0 * random.unit() - 1.0) * jitter * period;
         let start = from as f64 + period + i as f64 * period + off;
-        Frame::new(Time(start as u64), demand(dice))
+        Frame::new(Time(start as u64), demand(random))
     };
     (0..count).map(frame).collect()
 }

@@ -3,11 +3,12 @@
 //!
 //! The loop is that of Manica et al. 2008, section 2: it rests for 10 ms, draws, and waits until drawing is done.
 
-use crate::load::{Dice, MS, SECOND, US, is_near};
+use crate::load::{Distributions, MS, SECOND, US, is_near};
 use std::collections::BTreeMap;
 use xqos_core::{ClientId, Parameters, PolicyKind, Reservation, Role, Time};
 use xqos_sim::server::{Rules, serve};
 use xqos_sim::workload::{Burst, Plan, Run, Workload};
+use xqos_testkit::Random;
 use xqos_trace::model::Model;
 use xqos_tune::{Advice, Beat, Client, Room, State, Tuner};
 
@@ -24,11 +25,11 @@ fn plan(id: u16, bursts: impl Iterator<Item = (u64, u32, u64)>) -> Plan {
 
 /// The loop, with `others` clients that each send bursts of 2.7 ms.
 fn workload(seconds: u64, others: u16) -> Workload {
-    let mut dice = Dice(others.into());
-    let rests: Vec<u64> = (0..seconds * 100).map(|_| 10_100 * US + 150 * US + dice.below(100 * US)).collect();
+    let mut random = Random(others.into());
+    let rests: Vec<u64> = (0..seconds * 100).map(|_| 10_100 * US + 150 * US + random.below_u64(100 * US)).collect();
     let mut plans = vec![plan(1, rests.into_iter().map(|rest_ns| (rest_ns, 201, 7_500)))];
     for other in 0..others {
-        let pauses: Vec<u64> = (0..seconds * 400).map(|_| dice.pause(2 * MS)).collect();
+        let pauses: Vec<u64> = (0..seconds * 400).map(|_| random.pause(2 * MS)).collect();
         plans.push(plan(2 + other, pauses.into_iter().map(|pause_ns| (pause_ns, 30, 90 * US))));
     }
     Workload { began: Time(BEGAN), ended: Time(BEGAN + seconds * SECOND), plans }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 //! Too few processors: the kernel runs other programs during slices, so a slice is longer than its demand.
 
-use crate::load::{Dice, MS, SECOND, US};
+use crate::load::{MS, SECOND, US};
 use xqos_abi::trace::{Entry, Event, Reason};
 use xqos_core::{ClientId, Fact, Mode, Service, Time};
+use xqos_testkit::Random;
 use xqos_trace::model::Model;
 use xqos_tune::{Burst, Client, State};
 
@@ -13,10 +14,10 @@ const FRAME: u64 = 40 * MS;
 /// A video for which the server works `work_ns` per frame, as a trace records it. Other programs use the server's
 /// processor for up to `stolen_ns` in between.
 fn film(work_ns: u64, stolen_ns: u64, seconds: u64) -> Vec<Burst> {
-    let (client, mut dice, mut model) = (ClientId(1), Dice(7), Model::without_causes());
+    let (client, mut random, mut model) = (ClientId(1), Random(7), Model::without_causes());
     let mut bursts = Vec::new();
     for start in (0..seconds * 25).map(|frame| Time(BEGAN + frame * FRAME)) {
-        let end = start.after(work_ns + dice.below(stolen_ns));
+        let end = start.after(work_ns + random.below_u64(stolen_ns));
         let (mode, reason, until) = (Mode::BestEffort, Reason::Policy, Time::NEVER);
         let dispatch = Entry::Dispatch { client: Some(client), mode, reason, until, requests: 0, bytes: 0 };
         let service = Service { requests: 1, last_request: 72, bytes: 40, ..Service::new(client, start, end) };

@@ -52,6 +52,7 @@ fn name(stream: &[u8]) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use xqos_testkit::Random;
 
     fn request(major: u8, minor: u8, words: u16) -> Vec<u8> {
         let mut bytes = vec![0; 4 * usize::from(words)];
@@ -96,16 +97,12 @@ mod tests {
 
     #[test]
     fn random_bytes_are_never_read_past_their_end() {
-        let mut state = xqos_testkit::seed();
+        let mut random = Random(xqos_testkit::seed());
         for _ in 0..2000 {
-            let stream: Vec<u8> = (0..64)
-                .map(|_| {
-                    state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                    if state >> 62 == 0 { 0 } else { (state >> 56) as u8 & 7 }
-                })
-                .collect();
+            let stream: Vec<u8> =
+                (0..64).map(|_| if random.below(4) == 0 { 0 } else { random.below(8) as u8 }).collect();
             for end in 0..stream.len() {
-                let found = frame(&stream[..end], ByteOrder::swapped_if(state & 1 == 0), 1000);
+                let found = frame(&stream[..end], ByteOrder::swapped_if(random.below(2) == 0), 1000);
                 assert!(found.bytes <= end && (found.next_bytes == 0 || found.bytes + found.next_bytes > end));
             }
         }

@@ -11,6 +11,7 @@ use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
+use xqos_testkit::Random;
 
 const BUFFER_BYTES: usize = 4096;
 const IN: u32 = libc::EPOLLIN as u32;
@@ -22,16 +23,6 @@ const WORK: u8 = 1;
 const SYNC: u8 = 43;
 const GRAB: u8 = 36;
 const UNGRAB: u8 = 37;
-
-/// A random number generator.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as usize % limit
-    }
-}
 
 /// A connection as the server sees it.
 struct Connection {
@@ -272,7 +263,7 @@ fn served(seed: u64, fault: Option<PlannedFault>) -> bool {
         .map(|_| {
             let (ours, theirs) = UnixStream::pair().unwrap();
             server.add(theirs);
-            client(ours, Random(random.below(usize::MAX >> 1) as u64))
+            client(ours, Random(random.next()))
         })
         .collect();
     server.run();

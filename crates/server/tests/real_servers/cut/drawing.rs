@@ -11,7 +11,6 @@ pub mod scene;
 
 use super::{cutting_setup, number};
 use crate::fixture::{Fixture, in_parallel, uses_libc_host};
-use crate::flood::Random;
 use crate::wire::{Wire, opcode};
 use scene::{Scene, Step, World};
 use std::collections::BTreeMap;
@@ -22,6 +21,7 @@ use xqos_abi::trace::{Entry, Event, Level};
 use xqos_lab::server::{Kind, Setup};
 
 use super::world::{half, message};
+use xqos_testkit::Random;
 
 const REQUESTS: u64 = 20_000;
 const OF_A_SCENE: usize = 300;

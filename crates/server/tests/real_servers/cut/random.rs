@@ -2,8 +2,8 @@
 //! Random requests that draw, read and change what a [`World`] has.
 
 use super::world::{World, message};
-use crate::flood::Random;
 use crate::wire::{Message, opcode};
+use xqos_testkit::Random;
 
 /// Makes the requests of one client.
 pub struct Requests<'a> {

@@ -12,7 +12,6 @@ use super::world::half;
 use super::{cutting_setup, number};
 use crate::busy::Busy;
 use crate::fixture::{Fixture, in_parallel, module, setup, uses_libc_host};
-use crate::flood::Random;
 use crate::wire::{Wire, opcode};
 use requests::Case;
 use server::{Answer, Known, Outcome, Segment, Site, Step};
@@ -24,6 +23,7 @@ use xqos_abi::trace::{Entry, Event, Level};
 use xqos_client::Control;
 use xqos_core::{ClientId, Fact};
 use xqos_lab::server::{Kind, Module, Setup};
+use xqos_testkit::Random;
 
 /// The level at which DAMAGE reports only that there is damage.
 const NON_EMPTY: u8 = 3;

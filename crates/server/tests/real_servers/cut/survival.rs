@@ -7,7 +7,6 @@
 use super::sheet::{LONG, Sheet, begin, rows, rows_after, start};
 use super::world::message;
 use crate::fixture::{Fixture, SOON, entry, is_held_back, is_missing, try_entry, wait_for};
-use crate::flood::Random;
 use crate::recorder::Recorder;
 use crate::survival::connect_after_reset;
 use crate::wire::{Wire, opcode};
@@ -15,6 +14,7 @@ use xqos_abi::{ByteOrder, CutReport, PolicyChange, Request, ServerInfo};
 use xqos_client::Control;
 use xqos_core::PolicyKind;
 use xqos_lab::server::{Kind, Setup};
+use xqos_testkit::Random;
 
 fn report(control: &Control) -> CutReport {
     control.cut().unwrap()

@@ -2,9 +2,9 @@
 //! Pixmaps, windows, contexts and pictures with random properties, and requests that change them.
 
 use super::super::world::{half, message, word};
-use crate::flood::Random;
 use crate::wire::{Message, Wire, opcode};
 use std::fmt;
+use xqos_testkit::Random;
 
 pub const DEPTHS: [u8; 7] = [1, 4, 8, 15, 16, 24, 32];
 /// The place of depth 24 in `DEPTHS`.

@@ -4,9 +4,9 @@
 use super::super::world::message;
 use super::server::Known;
 use super::world::{Builder, CLIENTS, Pool, Thing, WATCHER, bytes_of_row, pair, request, values};
-use crate::flood::Random;
 use crate::wire::opcode;
 use std::time::Duration;
+use xqos_testkit::Random;
 
 /// How a client ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

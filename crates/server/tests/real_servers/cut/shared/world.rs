@@ -3,8 +3,8 @@
 
 use super::super::world::message;
 use super::server::Known;
-use crate::flood::Random;
 use crate::wire::opcode;
+use xqos_testkit::Random;
 
 pub const CLIENTS: usize = 3;
 /// The client that has all Damage objects. It reads no windows: a stock server may write a DamageNotify event between
