@@ -9,35 +9,19 @@ use xqos_fleet::column::{Instant, Kind};
 use xqos_fleet::dataset::{Day, Session, SessionFiles};
 use xqos_fleet::file::Writer;
 use xqos_fleet::tables::{self, Wait, Waits};
+use xqos_testkit::Folder;
 
-/// Folder of one test, removed after the test.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Folder {
-        let path = std::env::temp_dir().join(format!("xqos-fleet-{name}-{}", std::process::id()));
-        fs::create_dir_all(&path).unwrap();
-        Folder(path)
-    }
-
-    fn files(&self) -> Vec<PathBuf> {
-        let mut folders = vec![self.0.clone()];
-        let mut files = Vec::new();
-        while let Some(folder) = folders.pop() {
-            for entry in fs::read_dir(folder).unwrap() {
-                let path = entry.unwrap().path();
-                if path.is_dir() { folders.push(path) } else { files.push(path) }
-            }
+fn files(folder: &Folder) -> Vec<PathBuf> {
+    let mut folders = vec![folder.path.clone()];
+    let mut files = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() { folders.push(path) } else { files.push(path) }
         }
-        files.sort();
-        files
     }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        fs::remove_dir_all(&self.0).unwrap();
-    }
+    files.sort();
+    files
 }
 
 fn wait(burst: i64, behind: Option<&str>) -> Wait<'_> {
@@ -59,7 +43,7 @@ fn wait(burst: i64, behind: Option<&str>) -> Wait<'_> {
 #[test]
 fn every_row_is_read_back_with_its_nulls() {
     let folder = Folder::new("rows");
-    let path = folder.0.join("waits.parquet");
+    let path = folder.path.join("waits.parquet");
     // More rows than fit into one row group.
     let count = 130_000;
     let row = |burst: i64| wait(burst, (burst % 3 == 0).then_some(if burst % 2 == 0 { "x11perf" } else { "gimp" }));
@@ -85,7 +69,7 @@ fn every_row_is_read_back_with_its_nulls() {
 #[test]
 fn a_file_contains_its_table_and_schema_version() {
     let folder = Folder::new("schema");
-    let path = folder.0.join("waits.parquet");
+    let path = folder.path.join("waits.parquet");
     Writer::<Waits>::create(&path).unwrap().finish().unwrap();
     let reader = SerializedFileReader::new(File::open(&path).unwrap()).unwrap();
     let metadata = reader.metadata().file_metadata();
@@ -110,7 +94,7 @@ fn a_file_contains_its_table_and_schema_version() {
 #[test]
 fn exporting_a_session_again_replaces_its_files() {
     let folder = Folder::new("again");
-    let session = Session { folder: folder.0.clone(), host: "ts01".to_owned(), name: "one".to_owned() };
+    let session = Session { folder: folder.path.clone(), host: "ts01".to_owned(), name: "one".to_owned() };
     let (first, second) = (Day::of_unix_ns(0), Day::of_unix_ns(86_400_000_000_000));
     for rows in [5, 7] {
         let mut parts = SessionFiles::<Waits>::new(&session);
@@ -119,7 +103,7 @@ fn exporting_a_session_again_replaces_its_files() {
         let written = parts.finish().unwrap();
         assert_eq!((written.rows, written.files), (rows as u64 + 1, 2));
     }
-    let files = folder.files();
+    let files = files(&folder);
     assert_eq!(files.len(), 2, "{files:?}");
     let reader = SerializedFileReader::new(File::open(&files[0]).unwrap()).unwrap();
     assert_eq!(reader.metadata().file_metadata().num_rows(), 7);
@@ -128,10 +112,10 @@ fn exporting_a_session_again_replaces_its_files() {
 #[test]
 fn an_unfinished_file_leaves_nothing() {
     let folder = Folder::new("unfinished");
-    let mut writer = Writer::<Waits>::create(&folder.0.join("waits.parquet")).unwrap();
+    let mut writer = Writer::<Waits>::create(&folder.path.join("waits.parquet")).unwrap();
     writer.add(&wait(1, None)).unwrap();
     drop(writer);
-    assert!(folder.files().is_empty(), "{:?}", folder.files());
+    assert!(files(&folder).is_empty(), "{:?}", files(&folder));
 }
 
 #[test]

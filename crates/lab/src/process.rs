@@ -217,11 +217,7 @@ mod tests {
     use std::os::unix::process::ExitStatusExt;
 
     fn wait_for(what: &str, is_so: impl Fn() -> bool) {
-        let limit = Instant::now() + Duration::from_secs(60);
-        while !is_so() {
-            assert!(Instant::now() < limit, "waited a minute until {what}");
-            std::thread::sleep(Duration::from_millis(2));
-        }
+        xqos_testkit::wait_for(what, Duration::from_secs(60), is_so);
     }
 
     #[test]

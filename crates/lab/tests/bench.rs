@@ -7,16 +7,12 @@ use std::fs;
 use std::path::PathBuf;
 use xqos_lab::bench::{self, Options};
 use xqos_lab::experiments;
-
-fn folder(name: &str) -> PathBuf {
-    let folder = std::env::temp_dir().join(format!("xqos-bench-test-{}-{name}", std::process::id()));
-    let _ = fs::remove_dir_all(&folder);
-    folder
-}
+use xqos_testkit::Folder;
 
 #[test]
 fn results_are_stored_and_rendered_again() {
-    let output = folder("kept");
+    let folder = Folder::new("bench");
+    let output = folder.path.join("out");
     let names = ["memory", "fairness"].map(str::to_owned).to_vec();
     let options = Options { names, out: output.clone(), quick: true, trials: 5, again: false, module: None };
     bench::run(experiments::all(), &options).unwrap();
@@ -34,12 +30,12 @@ fn results_are_stored_and_rendered_again() {
     fs::remove_file(output.join("index.html")).unwrap();
     bench::report(&experiments::all(), &output, None).unwrap();
     assert_eq!(read("index.html"), page);
-    fs::remove_dir_all(output).unwrap();
 }
 
 #[test]
 fn a_missing_module_is_reported_before_measuring() {
-    let output = folder("missing");
+    let folder = Folder::new("bench");
+    let output = folder.path.join("out");
     let module = Some(PathBuf::from("/nowhere/module.so"));
     let names = vec!["memory".into()];
     let options = Options { names, out: output.clone(), quick: true, trials: 1, again: false, module };

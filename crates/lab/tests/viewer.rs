@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Tests the viewer with a real Xtigervnc: the server's pointer follows the viewer's.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use x11rb::connection::Connection;
 use x11rb::protocol::xproto::ConnectionExt;
 use xqos_lab::server::{Kind, Setup};
@@ -17,16 +17,10 @@ fn the_pointer_goes_where_the_viewer_points_until_the_server_ends() {
     let root = connection.setup().roots[0].root;
     for place in [(123, 234), (639, 479), (5, 7)] {
         viewer.point(place.0, place.1).unwrap();
-        let limit = Instant::now() + SOON;
-        loop {
+        xqos_testkit::wait_for(&format!("the pointer is at {place:?}"), SOON, || {
             let pointer = connection.query_pointer(root).unwrap().reply().unwrap();
-            let at = (pointer.root_x as u16, pointer.root_y as u16);
-            if at == place {
-                break;
-            }
-            assert!(Instant::now() < limit, "the pointer is at {at:?}, not {place:?}");
-            std::thread::sleep(Duration::from_millis(2));
-        }
+            (pointer.root_x as u16, pointer.root_y as u16) == place
+        });
     }
     drop(server);
     let error = viewer.point(1, 1).unwrap_err().to_string();

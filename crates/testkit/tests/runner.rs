@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //! scripts/test-runner hides the programs that scripts/setup does not install for tests.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
+use xqos_testkit::Folder;
 
 const RUNNER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/test-runner");
 
@@ -15,31 +16,21 @@ fn is_debian() -> bool {
     is_debian
 }
 
-/// Removed at the end of the test.
-struct Folder(PathBuf);
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
 /// The programs that a test would find among these, if a folder on PATH had them all.
 fn found(is_lab: bool) -> Vec<String> {
-    let name = format!("xqos-runner-{}-{is_lab}", std::process::id());
-    let folder = Folder(std::env::temp_dir().join(name));
-    std::fs::create_dir_all(folder.0.join("deps")).unwrap();
+    let folder = Folder::new("runner");
+    std::fs::create_dir(folder.path.join("deps")).unwrap();
     for name in ["xclock", "promtool", "unlisted"] {
-        xqos_testkit::executable(&folder.0.join(name), b"#!/bin/sh\n");
+        xqos_testkit::executable(&folder.path.join(name), b"#!/bin/sh\n");
     }
-    let test = folder.0.join("deps/test");
+    let test = folder.path.join("deps/test");
     xqos_testkit::executable(
         &test,
         b"#!/bin/sh\nfor name in sh awk xclock promtool unlisted; do command -v $name; done\n",
     );
-    let path = format!("{}:{}", folder.0.display(), std::env::var("PATH").unwrap());
+    let path = format!("{}:{}", folder.path.display(), std::env::var("PATH").unwrap());
     let mut command = Command::new(RUNNER);
-    command.arg(test).env("PATH", path).env("CARGO_TARGET_DIR", folder.0.join("target")).env_remove("XQOS_TEST_LAB");
+    command.arg(test).env("PATH", path).env("CARGO_TARGET_DIR", folder.path.join("target")).env_remove("XQOS_TEST_LAB");
     if is_lab {
         command.env("XQOS_TEST_LAB", "1");
     }

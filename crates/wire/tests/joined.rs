@@ -6,9 +6,9 @@ mod packets;
 use std::fs::{self, File};
 use std::io::{Cursor, Read};
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::Ordering;
-use xqos_testkit::Random;
+use xqos_testkit::{Folder, Random};
 use xqos_wire::analysis::Analysis;
 use xqos_wire::capture::{Reader, Record, Writer};
 use xqos_wire::contents::Contents;
@@ -68,12 +68,6 @@ fn times(capture: &[u8]) -> Vec<u64> {
     std::iter::from_fn(|| reader.next().map(|record| record.at_ns)).collect()
 }
 
-fn folder(name: &str) -> PathBuf {
-    let folder = std::env::temp_dir().join(format!("xqos-joined-{name}-{}", std::process::id()));
-    fs::create_dir_all(&folder).unwrap();
-    folder
-}
-
 /// The part of a capture from this packet on, counted from 1.
 fn cut(capture: &[u8], from: u64, scrub: Option<Extent>, folder: &Path) -> Vec<u8> {
     let path = folder.join("cut");
@@ -89,7 +83,7 @@ fn cut(capture: &[u8], from: u64, scrub: Option<Extent>, folder: &Path) -> Vec<u
 
 #[test]
 fn a_file_from_any_packet_on_is_decoded_like_the_whole() {
-    let folder = folder("any");
+    let folder = Folder::new("joined");
     for program in PROGRAMS {
         let whole = golden(program);
         let (times, (all, _)) = (times(&whole), lines(&whole));
@@ -97,7 +91,7 @@ fn a_file_from_any_packet_on_is_decoded_like_the_whole() {
             // The first ones are close together, because extensions are queried at the start.
             let from = if number < 6 { 2 + 7 * number } else { times.len() * number / 12 };
             for scrub in [None, Some(Extent::All)] {
-                let part = cut(&whole, from as u64, scrub, &folder);
+                let part = cut(&whole, from as u64, scrub, &folder.path);
                 let (seen, contents) = lines(&part);
                 let since_ns = times[from - 1];
                 // A scrubbed packet waits for the end of its messages, so earlier ones may be in the file.
@@ -107,7 +101,6 @@ fn a_file_from_any_packet_on_is_decoded_like_the_whole() {
             }
         }
     }
-    fs::remove_dir_all(folder).unwrap();
 }
 
 /// Records again and again between two messages. Returns the files.
@@ -129,10 +122,10 @@ fn ring(capture: &[u8], [start, stop]: [&str; 2], before_ns: u64, keep: Option<u
 
 #[test]
 fn each_file_of_a_ring_has_its_events_and_the_time_before_them() {
-    let folder = folder("ring");
+    let folder = Folder::new("joined");
     let whole = golden("emacs");
     let (all, _) = lines(&whole);
-    let files = ring(&whole, ["InternAtom", "GetProperty"], 0, None, &folder);
+    let files = ring(&whole, ["InternAtom", "GetProperty"], 0, None, &folder.path);
     assert!(files.len() > 2, "{}", files.len());
     for file in &files {
         let (seen, contents) = lines(file);
@@ -143,28 +136,26 @@ fn each_file_of_a_ring_has_its_events_and_the_time_before_them() {
         assert_eq!((contents.skipped_bytes, contents.gap_bytes), (0, 0));
     }
     // What is in no file is between a stop and the next start.
-    let with_before = ring(&whole, ["InternAtom", "GetProperty"], 20_000_000, Some(2), &folder);
+    let with_before = ring(&whole, ["InternAtom", "GetProperty"], 20_000_000, Some(2), &folder.path);
     let count = files.len();
     assert_eq!(with_before.len(), 2, "only the last are kept");
     for (short, long) in files[count - 2..].iter().zip(&with_before) {
         let ((short, _), (long, _)) = (lines(short), lines(long));
         assert!(long.since(0).ends_with(&short.since(0)) && long.0.len() >= short.0.len());
     }
-    fs::remove_dir_all(folder).unwrap();
 }
 
 #[test]
 fn an_event_that_does_not_occur_leaves_no_file() {
-    let folder = folder("none");
-    assert!(ring(&golden("xterm"), ["BadWindow", "MapWindow"], 0, None, &folder).is_empty());
-    fs::remove_dir_all(folder).unwrap();
+    let folder = Folder::new("joined");
+    assert!(ring(&golden("xterm"), ["BadWindow", "MapWindow"], 0, None, &folder.path).is_empty());
 }
 
 #[test]
 fn figures_and_plots_of_a_part_have_names_and_no_start_up() {
-    let folder = folder("figures");
+    let folder = Folder::new("joined");
     let whole = golden("gtk3-demo");
-    let part = cut(&whole, times(&whole).len() as u64 / 2, None, &folder);
+    let part = cut(&whole, times(&whole).len() as u64 / 2, None, &folder.path);
     let mut analysis = Analysis::default();
     observe(&part, &mut analysis);
     let report = analysis.report(0.05);
@@ -177,7 +168,6 @@ fn figures_and_plots_of_a_part_have_names_and_no_start_up() {
     observe(&part, &mut plot);
     let drawn: usize = plot.connections.values().flat_map(|one| &one.tracks).map(|track| track.messages.count()).sum();
     assert_eq!(drawn, lines(&part).0.0.len());
-    fs::remove_dir_all(folder).unwrap();
 }
 
 /// Writes a capture again with these checkpoints instead of its own.
@@ -193,9 +183,9 @@ fn with_checkpoints(capture: &[u8], change: &mut dyn FnMut(&str) -> String) -> V
 
 #[test]
 fn wrong_checkpoints_do_no_harm() {
-    let folder = folder("wrong");
+    let folder = Folder::new("joined");
     let whole = golden("xterm");
-    let part = cut(&whole, 300, None, &folder);
+    let part = cut(&whole, 300, None, &folder.path);
     let right = lines(&part).0.0.len();
     let mut random = Random(xqos_testkit::seed());
     for round in 0..200 {
@@ -225,5 +215,4 @@ fn wrong_checkpoints_do_no_harm() {
         });
         assert!(lines(&changed).0.0.len() <= right);
     }
-    fs::remove_dir_all(folder).unwrap();
 }

@@ -159,11 +159,7 @@ fn messages_are_relayed_and_recorded_in_both_byte_orders() {
 
 /// Waits until no connection is left.
 fn settle(relay: &Relay) {
-    let end = Instant::now() + PATIENCE;
-    while relay.open() > 0 {
-        assert!(Instant::now() < end, "{} connections stay", relay.open());
-        thread::sleep(Duration::from_millis(5));
-    }
+    xqos_testkit::wait_for("no connection is left", PATIENCE, || relay.open() == 0);
 }
 
 #[test]

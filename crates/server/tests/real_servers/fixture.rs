@@ -6,13 +6,14 @@
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use xqos_abi::{ByteOrder, ClientEntry, PolicyChange, ServerInfo, entry_flag};
 use xqos_client::Control;
 use xqos_core::PolicyKind;
 use xqos_lab::server::{Kind, Module, Server, Setup, find_module};
 
 use crate::wire::Wire;
+pub use xqos_testkit::wait_for;
 
 static MACHINE: RwLock<()> = RwLock::new(());
 
@@ -227,15 +228,6 @@ impl Drop for Fixture {
 
 /// A time limit that is long enough on a busy machine. A test that exceeds it waits for something that never comes.
 pub const SOON: Duration = Duration::from_secs(60);
-
-/// Waits until a condition holds, and fails if it takes too long.
-pub fn wait_for(what: &str, limit: Duration, mut came: impl FnMut() -> bool) {
-    let end = Instant::now() + limit;
-    while !came() {
-        assert!(Instant::now() < end, "{what}: not within {limit:?}");
-        std::thread::sleep(Duration::from_millis(2));
-    }
-}
 
 /// Like [`wait_for`], for what must happen before a reservation's deadline by the server's clock.
 pub fn wait_before(deadline_ns: u64, control: &Control, what: &str, came: impl FnMut() -> bool) {

@@ -19,6 +19,7 @@ use xqos_abi::{ByteOrder, PolicyChange, Request};
 use xqos_core::PolicyKind;
 use xqos_lab::process::Owned;
 use xqos_lab::server::{Kind, Module};
+use xqos_testkit::Folder;
 
 #[test]
 fn every_kind_of_server_is_armed_with_fair_and_has_a_keyboard() {
@@ -171,7 +172,7 @@ fn one_line_reports_a_server_without_symbols_if_the_dix_host_is_forced() {
     let _turn = in_parallel();
     let folder = Folder::new("inert");
     // This program has the name of a server but none of a server's symbols.
-    let program = folder.0.join("Xvfb");
+    let program = folder.path.join("Xvfb");
     fs::copy("/bin/sh", &program).unwrap();
     let script = "echo child:$LD_PRELOAD:$XQOS_HOST";
     let output = Command::new(&program)
@@ -195,12 +196,12 @@ fn the_servers_children_inherit_neither_the_preload_nor_our_settings() {
     let _turn = in_parallel();
     let folder = Folder::new("xkb");
     let Some(original) = xqos_testkit::file("/usr/share/X11/xkb") else { return };
-    link_all(&original, &folder.0, "keycodes");
-    fs::create_dir(folder.0.join("keycodes")).unwrap();
-    link_all(&original.join("keycodes"), &folder.0.join("keycodes"), "evdev");
-    let pipe = folder.0.join("keycodes/evdev");
+    link_all(&original, &folder.path, "keycodes");
+    fs::create_dir(folder.path.join("keycodes")).unwrap();
+    link_all(&original.join("keycodes"), &folder.path.join("keycodes"), "evdev");
+    let pipe = folder.path.join("keycodes/evdev");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-    let marker = folder.0.to_string_lossy().into_owned();
+    let marker = folder.path.to_string_lossy().into_owned();
     let look = std::thread::spawn(move || {
         // `open` returns as soon as xkbcomp opens the pipe.
         let mut file = fs::OpenOptions::new().write(true).open(pipe).unwrap();
@@ -209,7 +210,7 @@ fn the_servers_children_inherit_neither_the_preload_nor_our_settings() {
         found
     });
     let mut wanted = setup(Kind::Xvfb);
-    wanted.arguments.extend(["-xkbdir".into(), folder.0.clone().into_os_string()]);
+    wanted.arguments.extend(["-xkbdir".into(), folder.path.clone().into_os_string()]);
     let mut preload = wanted.module.as_ref().unwrap().path.clone().into_os_string();
     let has_other = Path::new(OTHER).exists();
     if has_other {
@@ -246,30 +247,13 @@ fn link_all(from: &Path, to: &Path, but: &str) {
     }
 }
 
-/// A folder that is removed at the end of the test.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Folder {
-        let path = std::env::temp_dir().join(format!("xqos-server-test-{}-{name}", std::process::id()));
-        fs::create_dir(&path).unwrap();
-        Folder(path)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
 #[test]
 fn a_rejected_client_leaves_nothing_behind() {
     use crate::wire::Authorization;
     let _turn = in_parallel();
     let mut wanted = setup(Kind::Xvfb);
     let folder = Folder::new("auth");
-    let file = folder.0.join("authority");
+    let file = folder.path.join("authority");
     fs::write(&file, crate::wire::authority_entry(b"MIT-MAGIC-COOKIE-1", &[7; 16])).unwrap();
     wanted.arguments.extend([OsString::from("-auth"), file.into_os_string()]);
     let fixture = Fixture::start(&wanted);

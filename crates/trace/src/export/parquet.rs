@@ -243,18 +243,10 @@ mod tests {
     use std::fs::{self, File};
     use std::path::PathBuf;
     use xqos_core::{ClientId, Service};
+    use xqos_testkit::Folder;
 
     const SECOND_NS: u64 = 1_000_000_000;
     const MIDNIGHT: Time = Time(60 * SECOND_NS);
-
-    /// A temporary folder that is removed at the end of a test.
-    struct Folder(PathBuf);
-
-    impl Drop for Folder {
-        fn drop(&mut self) {
-            fs::remove_dir_all(&self.0).unwrap();
-        }
-    }
 
     fn served(client: u16, start: Time, ns: u64) -> Event {
         let service = Service::new(ClientId(client), start, start.after(ns));
@@ -284,25 +276,21 @@ mod tests {
         events
     }
 
-    fn folder(name: &str) -> Folder {
-        Folder(std::env::temp_dir().join(format!("xqos-trace-{name}-{}", std::process::id())))
-    }
-
     fn export(folder: &Folder) -> Result<Written, Error> {
         let realtime_offset_ns = 86_400 * SECOND_NS as i64 - MIDNIGHT.0 as i64;
         let header = Header { host: "ts01".into(), display: ":7".into(), realtime_offset_ns, ..Header::default() };
-        let target = Target { folder: &folder.0, host: None, session: Some("one") };
+        let target = Target { folder: &folder.path, host: None, session: Some("one") };
         write(&header, events().into_iter(), &Names::default(), &target)
     }
 
     fn written(name: &str) -> (Folder, Written) {
-        let folder = folder(name);
+        let folder = Folder::new(name);
         let written = export(&folder).unwrap();
         (folder, written)
     }
 
     fn rows(folder: &Folder, table: &str, day: &str) -> Vec<Row> {
-        let path = folder.0.join(format!("{table}/host=ts01/display=%3A7/day={day}/one.parquet"));
+        let path = folder.path.join(format!("{table}/host=ts01/display=%3A7/day={day}/one.parquet"));
         let reader = SerializedFileReader::new(File::open(path).unwrap()).unwrap();
         reader.get_row_iter(None).unwrap().map(Result::unwrap).collect()
     }
@@ -313,12 +301,11 @@ mod tests {
             let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
             paths.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
         }
-        let folder = folder("refused");
-        fs::create_dir(&folder.0).unwrap();
+        let folder = Folder::new("refused");
         // The last table needs a folder of this name.
-        fs::write(folder.0.join("sessions"), "").unwrap();
+        fs::write(folder.path.join("sessions"), "").unwrap();
         export(&folder).unwrap_err();
-        assert_eq!(files(&folder.0), [folder.0.join("sessions")]);
+        assert_eq!(files(&folder.path), [folder.path.join("sessions")]);
     }
 
     #[test]

@@ -11,8 +11,7 @@ use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use xqos_wire::link::log::{Entry, LoggedPacket, Outcome, Reader};
 use xqos_wire::link::shape::{Queue, Shape};
 use xqos_wire::link::{Error, Link, Settings, Side};
@@ -99,11 +98,8 @@ fn transfer(link: &Link, bytes: u64) -> u64 {
     let mut server = Command::new("iperf3");
     server.args(["-s", "-1", "-J"]).stdout(Stdio::piped());
     let server = link.command_in(Side::Server, &mut server).spawn().expect("iperf3 starts");
-    let end = Instant::now() + Duration::from_secs(20);
-    while !link.server_listens(5201).expect("its ports can be seen") {
-        assert!(Instant::now() < end, "iperf3 does not listen");
-        sleep(Duration::from_millis(10));
-    }
+    let listens = || link.server_listens(5201).expect("its ports can be seen");
+    xqos_testkit::wait_for("iperf3 listens", Duration::from_secs(20), listens);
     let mut client = Command::new("iperf3");
     client.args(["-c", "10.0.0.1", "-l", "2K", "-n", &bytes.to_string()]).stdout(Stdio::null());
     assert!(link.command_in(Side::Client, &mut client).status().expect("iperf3 runs").success());
@@ -230,15 +226,9 @@ fn every_process_on_a_link_ends_with_it() {
     let script = format!("setsid sh -c 'trap \"\" TERM; echo $$ >{}; while :; do sleep 0.1; done' &", file.display());
     let mut command = Command::new("sh");
     link.command_in(Side::Server, command.args(["-c", &script])).status().expect("a shell runs");
-    let end = Instant::now() + Duration::from_secs(20);
-    let pid = loop {
-        let text = std::fs::read_to_string(&file).unwrap_or_default();
-        if let Ok(pid) = text.trim().parse::<u32>() {
-            break pid;
-        }
-        assert!(Instant::now() < end, "the daemon did not start");
-        sleep(Duration::from_millis(10));
-    };
+    let pid = xqos_testkit::find("the daemon starts", Duration::from_secs(20), || {
+        std::fs::read_to_string(&file).ok()?.trim().parse::<u32>().ok()
+    });
     std::fs::remove_file(&file).unwrap();
     let is_there = || PathBuf::from(format!("/proc/{pid}/cwd")).read_link().is_ok();
     assert!(is_there());

@@ -3,25 +3,10 @@
 
 use super::*;
 use std::os::unix::fs::symlink;
+use xqos_testkit::Folder;
 
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Folder {
-        let path = std::env::temp_dir().join(format!("xqos-top-{name}-{}", std::process::id()));
-        fs::create_dir_all(&path).unwrap();
-        Folder(path)
-    }
-
-    fn file(&self) -> SettingsFile {
-        SettingsFile { path: Some(self.0.join("xqos/top.toml")), kept: Settings::default() }
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
+fn file_in(folder: &Folder) -> SettingsFile {
+    SettingsFile { path: Some(folder.path.join("xqos/top.toml")), kept: Settings::default() }
 }
 
 fn changed() -> Settings {
@@ -35,15 +20,15 @@ fn changed() -> Settings {
 #[test]
 fn what_is_kept_is_read_again_and_a_reset_removes_it() {
     let folder = Folder::new("kept");
-    let mut file = folder.file();
+    let mut file = file_in(&folder);
     assert_eq!(file.read(), (Settings::default(), String::new()));
     file.keep(&Settings::default()).unwrap();
-    assert!(!folder.0.join("xqos").exists(), "defaults need no file");
+    assert!(!folder.path.join("xqos").exists(), "defaults need no file");
     file.keep(&changed()).unwrap();
-    assert_eq!(folder.file().read(), (changed(), String::new()));
+    assert_eq!(file_in(&folder).read(), (changed(), String::new()));
     file.reset().unwrap();
     file.reset().unwrap();
-    assert_eq!(folder.file().read(), (Settings::default(), String::new()));
+    assert_eq!(file_in(&folder).read(), (Settings::default(), String::new()));
 }
 
 #[test]
@@ -79,10 +64,10 @@ fn an_invalid_text_is_refused_in_one_line() {
 #[test]
 fn a_file_that_cannot_be_used_is_reported_and_not_replaced() {
     let folder = Folder::new("hostile");
-    let path = folder.0.join("xqos/top.toml");
-    fs::create_dir_all(folder.0.join("xqos")).unwrap();
+    let path = folder.path.join("xqos/top.toml");
+    fs::create_dir_all(folder.path.join("xqos")).unwrap();
     let refused = |words: &str| {
-        let mut file = folder.file();
+        let mut file = file_in(&folder);
         let (settings, message) = file.read();
         assert_eq!(settings, Settings::default());
         assert!(message.contains(words) && message.contains("--reset") && !message.contains('\n'), "{message}");
@@ -112,8 +97,8 @@ fn a_file_that_cannot_be_used_is_reported_and_not_replaced() {
 #[test]
 fn a_folder_that_cannot_be_written_is_reported_once() {
     let folder = Folder::new("unwritable");
-    fs::write(folder.0.join("xqos"), "a file in the place of the folder").unwrap();
-    let mut file = folder.file();
+    fs::write(folder.path.join("xqos"), "a file in the place of the folder").unwrap();
+    let mut file = file_in(&folder);
     let why = format!("{:#}", file.keep(&changed()).unwrap_err());
     assert!(why.contains("cannot keep the settings in") && why.contains("top.toml"), "{why}");
     file.keep(&changed()).unwrap();
