@@ -259,7 +259,7 @@ mod tests {
         process.stop(true);
         wait_for("it stops", || std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap().contains(") T "));
         let before = proc::written(pid).unwrap();
-        std::thread::sleep(Duration::from_millis(100));
+        std::thread::sleep(Duration::from_millis(100)); // time: nothing is written meanwhile
         assert_eq!(proc::written(pid).unwrap(), before);
         process.stop(false);
         wait_for("it writes", || proc::written(pid).unwrap() > before);

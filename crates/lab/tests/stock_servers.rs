@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 fn work_until(load: &mut Load, is_enough: impl Fn(&[f64]) -> bool) -> Vec<f64> {
     let from = Instant::now();
     loop {
-        std::thread::sleep(Duration::from_millis(500));
+        std::thread::sleep(Duration::from_millis(500)); // time: all clients draw meanwhile
         let work = load.work(from, Instant::now()).unwrap();
         if is_enough(&work) {
             return work;

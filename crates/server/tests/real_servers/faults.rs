@@ -60,7 +60,7 @@ impl Faulty {
         for _ in 0..20 {
             light.sync();
         }
-        std::thread::sleep(Duration::from_millis(100));
+        std::thread::sleep(Duration::from_millis(100)); // time: the work of this time is counted
         let work = load.work(from, Instant::now()).unwrap();
         assert!(work.iter().all(|&done| done > 0.0), "{}: {work:?}", self.fault);
         let mut late = self.fixture.native();

@@ -17,7 +17,7 @@ fn early_ends(setup: &Setup, moves: bool) -> u64 {
     let viewer = moves.then(|| Viewer::connect(&server.viewer_socket().unwrap()).unwrap());
     let _busy = [Busy::start(&server), Busy::start(&server)];
     // After this time, a client has had a long slice, and the watcher knows the server's descriptors.
-    std::thread::sleep(Duration::from_millis(200));
+    std::thread::sleep(Duration::from_millis(200)); // time: the watcher gives no notice
     let before = control.server_info().unwrap().early_ends;
     for turn in 0..MOTIONS {
         if let Some(viewer) = &viewer {

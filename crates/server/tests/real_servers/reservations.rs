@@ -93,7 +93,7 @@ fn a_hold_ends_immediately_when_another_client_clears_it() {
         control.reserve(busy.base, 1000, 10_000_000, true).unwrap();
         wait_for("it is held back", SOON, || is_held_back(&control, busy.base));
         let (before, deadline_ns) = (entry(&control, busy.base).requests, entry(&control, busy.base).deadline_ns);
-        std::thread::sleep(Duration::from_millis(100));
+        std::thread::sleep(Duration::from_millis(100)); // time: nothing happens meanwhile
         assert_eq!(entry(&control, busy.base).requests, before, "served while it is held back");
         match replaced {
             // The time used still counts, however long the server had no processor meanwhile. 0.1 s are left.
@@ -304,7 +304,7 @@ fn an_idle_server_is_not_woken_up() {
     wait_for("it is not held back", PATIENCE, || !is_held_back(&control, hard.base));
     settle(&control);
     let before = (switches(&stock), switches(&ours));
-    std::thread::sleep(Duration::from_secs(5));
+    std::thread::sleep(Duration::from_secs(5)); // time: wakeups are counted meanwhile
     let after = (switches(&stock), switches(&ours));
     let (of_stock, of_ours) = (after.0 - before.0, after.1 - before.1);
     assert!(of_ours <= of_stock + 1, "{of_ours} context switches in 5 s, {of_stock} in a stock server");
@@ -314,7 +314,7 @@ fn an_idle_server_is_not_woken_up() {
 /// Waits until the load is gone and all holds and timers have ended.
 fn settle(control: &Control) {
     wait_for("the load is gone", SOON, || control.clients().unwrap().clients.len() == 4);
-    std::thread::sleep(Duration::from_millis(1500));
+    std::thread::sleep(Duration::from_millis(1500)); // time: timers give no notice of their end
 }
 
 /// The context switches of all threads.

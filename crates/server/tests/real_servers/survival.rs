@@ -51,7 +51,7 @@ fn a_reset_server_is_armed_again() {
     }
     // The last client disconnects while it is held back, in the middle of a slice, or while it holds the grab.
     let busy = Busy::start_with(connect_after_reset(&fixture), &[reserve(1000, 10_000_000, true)]);
-    std::thread::sleep(A_WHILE);
+    std::thread::sleep(A_WHILE); // time: a control connection would prevent the reset
     drop(busy);
     let mut wire = connect_after_reset(&fixture);
     wire.set_grab(true);
@@ -215,7 +215,7 @@ fn a_hold_that_expires_during_a_grab_ends_with_the_grab() {
     wait_for("it is held back", SOON, || is_held_back(&control, throttled.base));
     let mut holder = fixture.native();
     holder.set_grab(true);
-    std::thread::sleep(Duration::from_millis(350));
+    std::thread::sleep(Duration::from_millis(350)); // time: the hold expires meanwhile
     holder.set_grab(false);
     let before = entry(&control, throttled.base).requests;
     wait_for("it is served again", SOON, || entry(&control, throttled.base).requests > before);
@@ -257,7 +257,7 @@ fn half_a_request_takes_no_time_from_the_others() {
     let request = canvas.fill(1);
     wire.send_raw(&request[..10]);
     let before = entry(&control, wire.base);
-    std::thread::sleep(Duration::from_millis(300));
+    std::thread::sleep(Duration::from_millis(300)); // time: nothing is served meanwhile
     let after = entry(&control, wire.base);
     assert_eq!(before.requests, after.requests);
     assert!(after.slices - before.slices < 5, "the server keeps trying: {} slices", after.slices - before.slices);

@@ -311,7 +311,7 @@ fn the_longest_requests_and_the_holder_of_a_long_grab_are_named() {
     grabber.sync();
     let of_grabber = entry(&control, grabber.base);
     assert!(of_grabber.grabs == 1 && of_grabber.grabbed_ns >= 100_000_000, "{of_grabber:?}");
-    std::thread::sleep(Duration::from_millis(250));
+    std::thread::sleep(Duration::from_millis(250)); // time: no line is logged meanwhile
     assert_eq!(fixture.xqos_log().matches("server grab").count(), 1, "logged once per grab");
 }
 

@@ -463,7 +463,7 @@ fn a_capture_stops_when_the_connection_is_quiet() {
     // Repeat, because traffic before the start is not captured. Silence after the first captured packets ends the run.
     eventually("it has seen something and then nothing", || {
         ended(Command::new("xlsatoms").env("DISPLAY", &display));
-        std::thread::sleep(std::time::Duration::from_millis(600));
+        std::thread::sleep(std::time::Duration::from_millis(600)); // time: the silence that ends the capture
         (!capture.is_running()).then_some(())
     });
     let told = capture.ended();

@@ -511,8 +511,7 @@ fn a_resident_proxy_that_is_ending_is_replaced() {
     flock(&lock, FlockOperation::LockExclusive).unwrap();
     let mut command = near(&server, &folder, &["--resident"], &["sh", "-c", "exit 3"]);
     let launcher = Running::start(command.env("XDG_RUNTIME_DIR", &folder.path).stderr(Stdio::piped()));
-    // The launcher's first proxy finds the lock and exits in this time.
-    std::thread::sleep(Duration::from_secs(1));
+    std::thread::sleep(Duration::from_secs(1)); // time: the launcher's first proxy finds the lock and exits
     drop(lock);
     launcher.ended().with(3);
     ended(server.xqos(&["near", "--stop"]).env("XDG_RUNTIME_DIR", &folder.path)).with(0);

@@ -43,7 +43,7 @@ fn expose(server: &Server) {
 /// Waits until a window is mapped and its program waits for events again, unless the machine is busy.
 fn wait_until_drawn(server: &Server) {
     wait_until_mapped(server);
-    sleep(Duration::from_millis(300));
+    sleep(Duration::from_millis(300)); // time: drawing gives no notice of its end
 }
 
 /// Waits until a client has a window on the screen.
@@ -73,7 +73,7 @@ fn raised_clock(server: &Server) -> (Running, Instant) {
         // The raised clock was missed, or has an earlier Expose to answer, so that this one was not reported.
         if !is_seen {
             clock.signal("CONT");
-            sleep(Duration::from_millis(200));
+            sleep(Duration::from_millis(200)); // time: drawing gives no notice of its end
         }
         is_seen.then_some(before)
     });

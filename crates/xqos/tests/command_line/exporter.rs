@@ -38,8 +38,7 @@ impl Exporter {
     }
 
     pub fn page(&self) -> Page {
-        // The exporter queries the servers at most once a second.
-        sleep(Duration::from_millis(1100));
+        sleep(Duration::from_millis(1100)); // time: the exporter queries the servers at most once a second
         self.page_now()
     }
 
@@ -253,7 +252,7 @@ fn an_idle_server_is_not_woken_between_two_queries() {
     // The server may not have handled the end of the exporter's connection yet.
     eventually("two seconds pass without a wakeup", || {
         let before = waits();
-        sleep(Duration::from_secs(2));
+        sleep(Duration::from_secs(2)); // time: wakeups are counted meanwhile
         (waits() == before).then_some(())
     });
 }

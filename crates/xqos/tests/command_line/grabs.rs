@@ -110,7 +110,7 @@ fn grab_in_trace(server: &Server, folder: &str) {
     waiter.flush().unwrap();
     // The server answers on its control socket, so it has noticed the waiting request by then.
     server.ask(&["list"]).with(0);
-    sleep(Duration::from_millis(200));
+    sleep(Duration::from_millis(200)); // time: the length of the grab in the trace
     holder.ungrab_server().unwrap();
     holder.flush().unwrap();
     cookie.reply().unwrap();

@@ -104,12 +104,11 @@ fn grab(server: &Server) {
     let (connection, _) = x11rb::connect(Some(&server.display)).unwrap();
     connection.grab_server().unwrap();
     connection.get_input_focus().unwrap().reply().unwrap();
-    std::thread::sleep(Duration::from_millis(1200));
+    std::thread::sleep(Duration::from_millis(1200)); // time: the length of the grab
     connection.ungrab_server().unwrap();
     connection.get_input_focus().unwrap().reply().unwrap();
-    // The exporter notices the grab only while this client is connected.
     connection.flush().unwrap();
-    std::thread::sleep(Duration::from_secs(3));
+    std::thread::sleep(Duration::from_secs(3)); // time: the exporter notices the grab while this client is connected
 }
 
 #[test]

@@ -354,7 +354,7 @@ fn an_idle_daemon_is_not_woken() {
     weighs(&server, clock.pid(), 2.0);
     eventually("two seconds pass without a wakeup", || {
         let before = wakeups(daemon.pid());
-        sleep(Duration::from_secs(2));
+        sleep(Duration::from_secs(2)); // time: wakeups are counted meanwhile
         (wakeups(daemon.pid()) == before).then_some(())
     });
 }

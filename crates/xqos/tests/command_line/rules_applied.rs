@@ -266,7 +266,7 @@ fn idle(server: &Server, daemon: &Running) -> RustConnection {
     let (client, _) = x11rb::connect(Some(&server.display)).unwrap();
     eventually("the daemon is idle", || {
         let before = wakeups(daemon.pid());
-        sleep(Duration::from_millis(300));
+        sleep(Duration::from_millis(300)); // time: wakeups are counted meanwhile
         client.get_input_focus().unwrap().reply().unwrap();
         let stat = fs::read_to_string(format!("/proc/{}/stat", daemon.pid())).unwrap();
         (stat.contains(") S ") && wakeups(daemon.pid()) == before).then_some(())

@@ -446,7 +446,7 @@ fn waiting_for_a_program_sends_no_requests() {
     // The program may still be sending requests about the clock.
     eventually("half a second passes without a request", || {
         let before = requests();
-        sleep(Duration::from_millis(500));
+        sleep(Duration::from_millis(500)); // time: no request is sent meanwhile
         (requests() == before).then_some(())
     });
 }
@@ -478,7 +478,7 @@ fn a_program_that_connects_while_the_server_hangs_gets_its_reservation_later() {
     eventually("the clock is connected", || server.entry_called("xclock"));
     server.process.signal("STOP");
     running.signal("CONT");
-    sleep(HANGS);
+    sleep(HANGS); // time: longer than a reply is awaited
     server.process.signal("CONT");
     eventually("the clock is reserved for", || {
         server.entry_called("xclock").filter(|entry| reservation(entry).is_some())

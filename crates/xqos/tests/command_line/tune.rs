@@ -202,7 +202,7 @@ fn auto_goes_on_when_the_server_hangs() {
     let mut auto = auto(&server);
     eventually("something is reserved for it", || period(&server, pid()));
     server.process.signal("STOP");
-    thread::sleep(HANGS);
+    thread::sleep(HANGS); // time: longer than a reply is awaited
     server.process.signal("CONT");
     assert!(auto.is_running());
     eventually("it is reserved again", || period(&server, pid()));

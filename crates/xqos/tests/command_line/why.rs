@@ -88,7 +88,7 @@ fn wait_behind_grab(holder: &RustConnection, other: &RustConnection) {
     round_trip(holder);
     let focus = other.get_input_focus().unwrap();
     other.flush().unwrap();
-    sleep(Duration::from_millis(300));
+    sleep(Duration::from_millis(300)); // time: the length of the wait
     holder.ungrab_server().unwrap();
     round_trip(holder);
     focus.reply().unwrap();
@@ -184,7 +184,7 @@ fn a_real_time_program_on_the_servers_processor_is_explained_with_its_priority()
     let words = if is_named { &named[..] } else { &["What to do", "sudo xqos why"] };
     until_named(&mut why, &[STARVED], words, || {
         let hog = hog(&processor);
-        sleep(Duration::from_millis(100));
+        sleep(Duration::from_millis(100)); // time: the program uses the processor meanwhile
         round_trip(&light);
         hog.ended();
     });
@@ -208,8 +208,7 @@ fn a_server_that_hangs_is_explained_at_once_and_does_not_end_the_recording() {
     let (folder, server) = (Folder::new("why-hangs"), Server::served(&[]));
     let mut why = Why::start(&server, &folder, &[]);
     server.process.signal("STOP");
-    // Meanwhile the recording asks for a new segment, after half of its history.
-    sleep(Duration::from_millis(1500));
+    sleep(Duration::from_millis(1500)); // time: the recording asks for a new segment, after half of its history
     let asked = Instant::now();
     why.explain();
     let took = asked.elapsed();

@@ -86,8 +86,6 @@ fn depletions_are_reported_ten_times_a_second_and_none_is_lost() {
     }
 }
 
-const MILLISECOND: Duration = Duration::from_millis(1);
-
 #[test]
 fn missed_deadlines_are_counted_and_reported() {
     let _turn = alone();
@@ -103,7 +101,7 @@ fn missed_deadlines_are_counted_and_reported() {
     let long = blocking.canvas(1000, 1000).fill(50);
     for _ in 0..20 {
         blocking.send(&long);
-        std::thread::sleep(MILLISECOND);
+        std::thread::sleep(Duration::from_millis(1));
         reserved.sync();
     }
     let missed = event(&mut wire, SOON).expect("a miss");
