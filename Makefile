@@ -49,7 +49,7 @@ bench: build
 	$(XQOS) bench run all --out out/bench
 
 SKIPS = $(CURDIR)/target/skips
-NOT_WITH_LIBC = $(shell awk '!/^\#/ {print "--skip", $$1}' crates/server/tests/not-with-libc)
+WITH_LIBC = $(shell awk '$$1 == "run" {print $$2} $$1 == "skip" {print "--skip", $$2}' crates/server/tests/with-libc)
 
 # Only the documentation of xqos-wire has examples; rustdoc would need seconds for each other crate.
 #
@@ -65,7 +65,7 @@ test: build
 	: > $(SKIPS)
 	$(CARGO) test --workspace --locked --lib --bins --tests --examples
 	$(CARGO) test --locked --doc --package xqos-wire
-	XQOS_HOST=libc $(CARGO) test --workspace --locked --test real_servers -- $(NOT_WITH_LIBC)
+	XQOS_HOST=libc $(CARGO) test --workspace --locked --test real_servers -- $(WITH_LIBC)
 	$(MAKE) -C libxqos check
 	scripts/check-no-std
 	scripts/check-loom

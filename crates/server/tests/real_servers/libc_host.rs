@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Tests of servers that are served through libc. All other tests also run for such servers with XQOS_HOST=libc.
+//! Tests of servers that are served through libc. The tests that `with-libc` lists also run for such servers, with
+//! XQOS_HOST=libc.
 
 use crate::busy::{Busy, X11perf};
 use crate::fixture::{

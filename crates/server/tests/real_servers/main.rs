@@ -27,6 +27,7 @@
 //! | `ends` | the end of streams, connections, generations and servers |
 //! | `leaks` | many connections, many resets, many clients |
 //! | `flood` | random input |
+//! | `with_libc` | the list of the tests that also run with the libc host |
 //! | `fixture`, `wire`, `busy`, `decisions` | servers, raw connections, load, decisions read from a trace |
 //!
 //! The tests load the module named by XQOS_MODULE, else the one built with the tests (with overflow checks), else the
@@ -59,4 +60,5 @@ mod tracing;
 mod unknown_servers;
 mod upstream_fault;
 mod wire;
+mod with_libc;
 mod xwayland;
