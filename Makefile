@@ -27,7 +27,11 @@ help:
 	@echo 'make build      builds xqos, its X server module and libxqos'
 	@echo 'make demo       measures X11 clients with and without xqos: out/demo/index.html'
 	@echo 'make bench      runs all benchmarks'
-	@echo 'make test       runs all tests except those of test-lab'
+	@echo 'make test       runs all tests except those of test-lab: test-pure, then test-servers, which'
+	@echo '                print how long they took and their five slowest tests'
+	@echo 'make test-pure  runs the tests that start no X server and need no release build'
+	@echo 'make test-servers'
+	@echo '                runs the tests of servers, of the programs and of libxqos'
 	@echo 'make test-lab   runs the tests with the programs of the lab (needs scripts/setup --for lab)'
 	@echo 'make proto      generates the types of the extension in Rust and C from proto/xqos.xml'
 	@echo 'make lint       checks formatting, clippy, shell and page scripts, and man pages'
@@ -51,25 +55,61 @@ bench: build
 SKIPS = $(CURDIR)/target/skips
 WITH_LIBC = $(shell awk '$$1 == "run" {print $$2} $$1 == "skip" {print "--skip", $$2}' crates/server/tests/with-libc)
 
-# Only the documentation of xqos-wire has examples; rustdoc would need seconds for each other crate.
-#
+# The tests in crates/*/tests that start X servers, or programs of the release build. All others belong to test-pure.
+SERVER_TESTS = bench command_line real_servers stock_servers viewer
+TEST_FILES = $(patsubst %/main.rs,%,$(wildcard crates/*/tests/*.rs crates/*/tests/*/main.rs))
+PURE_TESTS = $(filter-out $(SERVER_TESTS),$(sort $(basename $(notdir $(TEST_FILES)))))
+
+CARGO_TEST = $(CARGO) test --workspace --locked
+CARGO_TEST_PURE = $(CARGO_TEST) --lib --bins --examples $(addprefix --test ,$(PURE_TESTS))
+CARGO_TEST_SERVERS = $(CARGO_TEST) $(addprefix --test ,$(SERVER_TESTS))
+
 # Tests of the command line and of libxqos load the release module into servers. A test that cannot run adds itself to
 # the file $(SKIPS); in CI, a skipped test is an error.
 #
 # Most tests wait for servers and programs, so one more runs at a time than there are processors.
-test test-lab: export XQOS_SKIPS = $(SKIPS)
+test test-pure test-servers test-lab: export XQOS_SKIPS = $(SKIPS)
 # Also lets tests find the programs of scripts/setup --for lab (scripts/test-runner).
 test-lab: export XQOS_TEST_LAB = 1
-test test-lab: export RUST_TEST_THREADS ?= $(shell expr 1 + $$(nproc))
+test test-pure test-servers test-lab: export RUST_TEST_THREADS ?= $(shell expr 1 + $$(nproc))
 test: build
 	: > $(SKIPS)
-	$(CARGO) test --workspace --locked --lib --bins --tests --examples
-	$(CARGO) test --locked --doc --package xqos-wire
-	XQOS_HOST=libc $(CARGO) test --workspace --locked --test real_servers -- $(WITH_LIBC)
-	$(MAKE) -C libxqos check
-	scripts/check-no-std
-	scripts/check-loom
+	$(TEST_PURE)
+	$(TEST_SERVERS)
 	$(SHOW_SKIPS)
+
+test-pure:
+	: > $(SKIPS)
+	$(TEST_PURE)
+	$(SHOW_SKIPS)
+
+test-servers: build
+	: > $(SKIPS)
+	$(TEST_SERVERS)
+	$(SHOW_SKIPS)
+
+# The builds, and the checks that consist of builds, are not a part of the time that is printed.
+define TEST_PURE
+scripts/check-no-std
+scripts/check-loom
+$(CARGO_TEST_PURE) --no-run
++scripts/test-times test-pure $(MAKE) --no-print-directory run-pure
+endef
+
+define TEST_SERVERS
+$(CARGO_TEST_SERVERS) --no-run
++scripts/test-times test-servers $(MAKE) --no-print-directory run-servers
+endef
+
+# Only the documentation of xqos-wire has examples; rustdoc would need seconds for each other crate.
+run-pure:
+	$(CARGO_TEST_PURE)
+	$(CARGO) test --locked --doc --package xqos-wire
+
+run-servers:
+	$(CARGO_TEST_SERVERS)
+	XQOS_HOST=libc $(CARGO_TEST) --test real_servers -- $(WITH_LIBC)
+	$(MAKE) -C libxqos check
 
 test-lab: build
 	: > $(SKIPS)
@@ -109,4 +149,4 @@ clean:
 	rm -rf target
 	$(MAKE) -C libxqos clean
 
-.PHONY: help build demo bench test test-lab proto lint deb install uninstall clean
+.PHONY: help build demo bench test test-pure test-servers run-pure run-servers test-lab proto lint deb install uninstall clean
