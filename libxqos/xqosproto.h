@@ -144,6 +144,38 @@ enum xqos_setting_kind {
     XQOS_SETTING_CUT = 11, /* for the server: time after which a long request lets other clients in, in us; 0: requests are not cut */
 };
 
+/* The ranges of the settings. 0 is also valid where it has a meaning of its own. */
+#define XQOS_BUDGET_MIN 100 /* us */
+#define XQOS_BUDGET_MAX 10000000 /* us */
+#define XQOS_PERIOD_MIN 1000 /* us */
+#define XQOS_PERIOD_MAX 10000000 /* us */
+#define XQOS_WEIGHT_MIN 1 /* hundredths */
+#define XQOS_WEIGHT_MAX 10000 /* hundredths */
+#define XQOS_PRIORITY_MIN (-1000)
+#define XQOS_PRIORITY_MAX 1000
+#define XQOS_CAP_MIN 10000 /* ppm */
+#define XQOS_CAP_MAX 1000000 /* ppm */
+#define XQOS_SLICE_MIN 100 /* us */
+#define XQOS_SLICE_MAX 1000000 /* us */
+#define XQOS_PACING_MIN 1000 /* us */
+#define XQOS_PACING_MAX 1000000 /* us */
+#define XQOS_DESKTOP_MIN 0 /* ppm */
+#define XQOS_DESKTOP_MAX 900000 /* ppm */
+#define XQOS_CUT_MIN 50 /* us */
+#define XQOS_CUT_MAX 100000 /* us */
+#define XQOS_USER_LIMIT_MIN 0 /* ppm */
+#define XQOS_USER_LIMIT_MAX 950000 /* ppm */
+#define XQOS_POLICY_SLICE_MIN 100 /* us */
+#define XQOS_POLICY_SLICE_MAX 1000000 /* us */
+#define XQOS_TIMER_INTERVAL_MIN 100 /* us */
+#define XQOS_TIMER_INTERVAL_MAX 1000000 /* us */
+#define XQOS_MAXIMUM_SLICE_MIN 100 /* us */
+#define XQOS_MAXIMUM_SLICE_MAX 1000000 /* us */
+#define XQOS_MAX_UTILIZATION_MIN 0 /* ppm */
+#define XQOS_MAX_UTILIZATION_MAX 950000 /* ppm */
+#define XQOS_BLOCKING_MIN 0 /* us */
+#define XQOS_BLOCKING_MAX 4294967295u /* us */
+
 struct xqos_server_info {
     uint32_t size; /* set by the caller */
     uint32_t armed; /* 0: xqos stepped aside, and the server schedules without it */
@@ -258,7 +290,7 @@ struct xqos_policy_change {
     uint32_t slice_us; /* 100 to 1000000 */
     uint32_t timer_interval_us; /* 100 to 1000000 */
     uint32_t maximum_slice_us; /* 100 to 1000000 */
-    uint32_t max_utilization_ppm; /* at most 950000, at least what is admitted */
+    uint32_t max_utilization_ppm; /* 0 to 950000, at least what is admitted */
     uint32_t blocking_us; /* 0: use the observed value */
 };
 _Static_assert(offsetof(struct xqos_policy_change, blocking_us) == 28, "as on the wire");

@@ -2,14 +2,15 @@
 # SPDX-License-Identifier: MIT
 """Generate Rust, C, names and documentation of the XQOS messages from proto/xqos.xml, their only definition.
 
-usage: generate.py            writes crates/abi/src/protocol.rs, libxqos/xqosproto.h, crates/x11/data/xqos.txt and the end of
-                              proto/xqosproto.md
+usage: generate.py            writes crates/abi/src/protocol.rs, crates/core/src/setting.rs, libxqos/xqosproto.h,
+                              crates/x11/data/xqos.txt, and the table of settings and the end of proto/xqosproto.md
        generate.py --check    compares them; exit status 0: same, 1: different
 
 A comment on the line of a field, an item or a structure describes it, and is copied. Fields follow each other without gaps.
 """
 
 import contextlib
+import decimal
 import importlib
 import io
 import pathlib
@@ -26,7 +27,9 @@ MADE = "Generated from proto/xqos.xml by proto/generate.py: edit that file inste
 # xcbgen imports its output callbacks from the main module.
 output = {kind: (lambda *_: None) for kind in
           ("open", "close", "simple", "enum", "struct", "union", "request", "eventstruct", "event", "error")}
+UNITS = {"us": "In microseconds.", "ppm": "In millionths.", "hundredths": "In hundredths.", "": "A number."}
 LAYOUT = "## The messages, byte by byte\n"
+TABLE = re.compile(r"(?<=^\| setting \| of \| value \| initial value \|\n\|---\|---\|---\|---\|\n)(\|.*\n)*", re.MULTILINE)
 
 SIZES = {"CARD8": 1, "BOOL": 1, "CARD16": 2, "CARD32": 4, "INT32": 4, "CLIENT": 4, "BOOL32": 4, "TIMESTAMP": 4, "CARD64": 8,
          "INT64": 8, "char": 1}
@@ -78,6 +81,50 @@ class Field:
         return f"{self.at} {self.name} {self.type}{count}"
 
 
+class Number(int):
+    """A value of a setting in its unit, which it prints as on the command line; {least:us} selects another unit."""
+
+    def __new__(cls, value, unit):
+        self = super().__new__(cls, value)
+        self.unit = unit
+        return self
+
+    def __format__(self, spec):
+        if spec:
+            return f"{int(self)}{spec}"
+        if self.unit == "us":
+            return f"{self // 1000000}s" if self and self % 1000000 == 0 else f"{decimal.Decimal(self) / 1000:f}ms"
+        divisor = {"ppm": 1000000, "hundredths": 100}.get(self.unit, 1)
+        return f"{decimal.Decimal(self) / divisor:f}"
+
+    def rust(self):
+        return f"{int(self):_}" if self >= 10000 else str(int(self))
+
+
+class Setting:
+    """A setting: of what, its values, and the help of its option."""
+
+    def __init__(self, text):
+        get = tree.fromstring(f"<{text}/>").get
+        self.name, self.initial, self.unit = get("name"), get("initial"), get("unit")
+        self.subjects = [subject.capitalize() for subject in (get("of") or "").split(", ") if subject]
+        self.words, self.numbers = [], {}
+        if self.unit is not None:
+            initial = "0" if self.initial == "off" else self.initial
+            least, most = get("least"), get("most")
+            values = {"least": least, "most": most, "typed": get("typed", least), "initial": initial}
+            self.numbers = {key: Number(value, self.unit) for key, value in values.items()}
+            pairs = [pair.split("=") for pair in get("words", "").format(initial=initial).split()]
+            self.words = [(word, Number(value, self.unit)) for word, value in pairs]
+            self.range = f"{least} to {most}"
+        fits = {"range": f"{self.range} {self.unit}".strip()} if self.numbers else {}
+        self.value = get("value", "").format(**fits)
+        self.help = " ".join(get("help", "").format(**self.numbers, **dict(self.words)).split())
+
+    def constant(self):
+        return snake(self.name).upper()
+
+
 class Message:
     """Anything with fields: a structure, a request, a reply, an event."""
 
@@ -103,8 +150,13 @@ class Message:
 
 class Protocol:
     def __init__(self):
-        parser = tree.XMLParser(target=tree.TreeBuilder(insert_comments=True))
+        parser = tree.XMLParser(target=tree.TreeBuilder(insert_comments=True, insert_pis=True))
         self.root = tree.parse(PROTO / "xqos.xml", parser).getroot()
+        self.settings = [Setting(element.text) for element in self.root if element.tag is tree.PI]
+        ranges = {setting.name: setting for setting in self.settings if setting.numbers}
+        for element in self.root.iterfind(".//field/.."):
+            for comment in element.iter(tree.Comment):
+                comment.text = re.sub(r"\{(\w+)\}", lambda name: ranges[name.group(1)].range, comment.text)
         self.enums, self.messages, self.requests = {}, {}, []
         sizes = dict(SIZES)
         for element in self.root:
@@ -182,10 +234,35 @@ def rust_reply(message):
     yield "    }" + (f" [{tail[0].name}: {tail[0].type} {tail[0].entry_bytes}]" if tail else "")
 
 
+def initial_of(setting, kind):
+    if setting.numbers and setting.initial != "off" or setting.initial.isdigit():
+        return Number(setting.initial, "").rust()
+    if setting.initial in ("none", "off", "empty"):
+        return "NO_RESERVATION" if kind == "Reservation" else f"{kind}::default()"
+    return f"{kind}::{setting.initial}"
+
+
+def ranges(protocol):
+    lines = ["// SPDX-License-Identifier: MIT", f"//! The values and the help of the settings. {MADE}", "",
+             "use crate::range::Range;", "", "ranges! {"]
+    for setting in protocol.settings:
+        if setting.numbers:
+            least, most, typed, initial = (setting.numbers[key].rust() for key in ("least", "most", "typed", "initial"))
+            words = ", ".join(f'("{word}", {value.rust()})' for word, value in setting.words)
+            kind = "i32" if setting.numbers["least"] < 0 else "u32"
+            row = f'{setting.constant()} "{UNITS[setting.unit]}": {kind} = {least}..={most}, {typed}, {initial}, [{words}]'
+            text = " \\\n         ".join(textwrap.wrap(setting.help, 106))
+            lines += [f"    {row}{';' * (not text)}"] + [f'        "{text}";'] * bool(text)
+    lines += ["}", ""]
+    lines += [f"/// The help of the option for the setting {setting.name}.\npub const {setting.constant()}_HELP: &str =\n    \"{setting.help}\";"
+              for setting in protocol.settings if setting.help and not setting.numbers]
+    return "\n".join([*lines, ""])
+
+
 def rust(protocol):
     lines = ["// SPDX-License-Identifier: MIT", f"//! The messages of XQOS. {MADE}", "",
              "use crate::bytes::{Malformed, Reader, Writer};", "use crate::label::Label;",
-             "use crate::trace::Level;", "use crate::values::{PolicyChange, Subject};", "use crate::wire::{Field, Word};",
+             "use crate::trace::Level;", "use crate::values::{NO_RESERVATION, PolicyChange, Subject};", "use crate::wire::{Field, Word};",
              "use xqos_core::{Pacing, PolicyKind, Reservation};", "use xqos_x11::ByteOrder;", "", "bits! {"]
     for name in BITS:
         doc, items = protocol.enums[name]
@@ -199,7 +276,9 @@ def rust(protocol):
     lines += ["}", "", "settings! {"]
     for (name, code, said), value in zip(protocol.enums["SettingKind"][1], protocol.messages["SettingValue"].fields):
         assert name == value.name, f"SettingKind has {name} where SettingValue has {value.name}"
-        lines += documented(said, f"{code} {name}({value.rust()} [{value.size}]);")
+        initial = ", ".join(f"{subject}: {initial_of(one, value.rust())}" for one in protocol.settings
+                            for subject in one.subjects if one.name == name)
+        lines += documented(said, f"{code} {name}({value.rust()} [{value.size}]) {{ {initial} }};")
     lines += ["}", "", "requests! {"]
     for minor, request in enumerate(protocol.requests):
         fields = ", ".join(f"{field.name}: {field.rust()} [{field.size}]" for field in request.real())
@@ -256,6 +335,14 @@ def c(protocol):
         lines += [f"/* {doc} */"] * bool(doc) + [f"enum xqos_{snake(name)} {{"]
         lines += [commented(f"XQOS_{prefix}_{snake(item).upper()} = {number},", said) for item, number, said in items]
         lines += ["};", ""]
+    lines += ["/* The ranges of the settings. 0 is also valid where it has a meaning of its own. */"]
+    for setting in protocol.settings:
+        for key, value in setting.numbers.items():
+            if key in ("least", "most"):
+                name = f"XQOS_{setting.constant()}_{'MIN' if key == 'least' else 'MAX'}"
+                number = f"({int(value)})" if value < 0 else f"{int(value)}{'u' * (value >= 1 << 31)}"
+                lines += [commented(f"#define {name} {number}", setting.unit).strip()]
+    lines += [""]
     for name, (ours, before) in STRUCTS.items():
         lines += c_struct(protocol.messages[name], ours, before)
     return "\n".join([*lines, "#endif", ""])
@@ -281,6 +368,9 @@ def fields_of(message):
 
 def prose(protocol):
     text = (PROTO / "xqosproto.md").read_text(encoding="utf-8").split(LAYOUT)[0]
+    rows = [f"| {setting.name} | {', '.join(setting.subjects).lower()} | {setting.value} | {setting.initial} |\n"
+            for setting in protocol.settings if setting.subjects]
+    text = TABLE.sub("".join(rows), text, count=1)
     lines = [LAYOUT, MADE, "Offsets are in bytes from the start. The X11 header (major opcode, minor opcode, length; or 1, a data byte, sequence",
              "number, length) is left out.", "", "| | bytes | fields |", "|---|---|---|"]
     for minor, request in enumerate(protocol.requests):
@@ -333,7 +423,7 @@ def xcbgen_errors():
 def main():
     protocol = Protocol()
     wrong = check_form()
-    for path, text in [("crates/abi/src/protocol.rs", rust(protocol)), ("libxqos/xqosproto.h", c(protocol)),
+    for path, text in [("crates/abi/src/protocol.rs", rust(protocol)), ("crates/core/src/setting.rs", ranges(protocol)), ("libxqos/xqosproto.h", c(protocol)),
                        ("crates/x11/data/xqos.txt", names(protocol)), ("proto/xqosproto.md", prose(protocol))]:
         path = PROTO.parent / path
         if "--check" not in sys.argv:

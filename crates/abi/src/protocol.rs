@@ -4,7 +4,7 @@
 use crate::bytes::{Malformed, Reader, Writer};
 use crate::label::Label;
 use crate::trace::Level;
-use crate::values::{PolicyChange, Subject};
+use crate::values::{NO_RESERVATION, PolicyChange, Subject};
 use crate::wire::{Field, Word};
 use xqos_core::{Pacing, PolicyKind, Reservation};
 use xqos_x11::ByteOrder;
@@ -44,29 +44,29 @@ words! {
 
 settings! {
     /// For a client or a group.
-    0 Reservation(Reservation [12]);
+    0 Reservation(Reservation [12]) { Client: NO_RESERVATION, Group: NO_RESERVATION };
     /// For a client or a group, in hundredths; 0 for a group: the weight of its heaviest client.
-    1 Weight(u32 [4]);
+    1 Weight(u32 [4]) { Client: 100, Group: 0 };
     /// For a client under the policy fixed; larger values are served first.
-    2 Priority(i32 [4]);
+    2 Priority(i32 [4]) { Client: 0 };
     /// For a group: its maximum share, in millionths; 0: no cap.
-    3 Cap(u32 [4]);
+    3 Cap(u32 [4]) { Group: 0 };
     /// For a client.
-    4 Paced(Paced [4]);
+    4 Paced(Paced [4]) { Client: Paced::AsAll };
     /// For a client: the name of its group; empty: the group that the grouping gives.
-    5 Group(Label [32]);
+    5 Group(Label [32]) { Client: Label::default() };
     /// For the server: how clients wait for those that they uncover.
-    6 Pacing(Pacing [8]);
+    6 Pacing(Pacing [8]) { Server: Pacing::default() };
     /// For the server: maximum share of compositors and window managers, in millionths.
-    7 Desktop(u32 [4]);
+    7 Desktop(u32 [4]) { Server: 666_667 };
     /// For the server.
-    8 Grouping(Grouping [4]);
+    8 Grouping(Grouping [4]) { Server: Grouping::Application };
     /// For the server: maximum that one user may reserve, in millionths; 0: no limit.
-    9 UserLimit(u32 [4]);
+    9 UserLimit(u32 [4]) { Server: 0 };
     /// For a client: its longest slice under the policy, in us; 0: the policy's slice.
-    10 Slice(u32 [4]);
+    10 Slice(u32 [4]) { Client: 0 };
     /// For the server: time after which a long request lets other clients in, in us; 0: requests are not cut.
-    11 Cut(u32 [4]);
+    11 Cut(u32 [4]) { Server: 0 };
 }
 
 requests! {

@@ -197,7 +197,9 @@ macro_rules! requests {
 
 /// The settings, by their code on the wire.
 macro_rules! settings {
-    ($($(#[$meta:meta])* $code:literal $name:ident($type:ty [$bytes:literal]);)*) => {
+    ($($(#[$meta:meta])* $code:literal $name:ident($type:ty [$bytes:literal]) {
+        $($subject:ident: $initial:expr),*
+    };)*) => {
         words! {
             /// The kind of a setting.
             SettingKind { $($(#[$meta])* $name = $code),* }
@@ -206,6 +208,16 @@ macro_rules! settings {
         /// A setting with its value.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Setting { $($(#[$meta])* $name($type)),* }
+
+        impl SettingKind {
+            /// The initial value of this setting, which Clear restores. `None` if the subject has no such setting.
+            pub fn initial(self, subject: Subject) -> Option<Setting> {
+                match (self, subject) {
+                    $($((SettingKind::$name, Subject::$subject { .. }) => Some(Setting::$name($initial)),)*)*
+                    _ => None,
+                }
+            }
+        }
 
         impl Setting {
             pub fn kind(&self) -> SettingKind {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! A decision: which client to serve, until when, and which arrivals end the slice early.
 
-use crate::{ClientId, Time};
+use crate::setting::{BLOCKING, MAX_UTILIZATION, MAXIMUM_SLICE, POLICY_SLICE, TIMER_INTERVAL};
+use crate::{ClientId, Range, Time};
 
 /// Settings that can change while the scheduler runs. Times in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,12 +22,13 @@ pub struct Parameters {
 impl Default for Parameters {
     /// The intervals of the stock server, and U = 0.9.
     fn default() -> Self {
+        let in_ns = |range: Range| u64::from(range.initial) * 1000;
         Parameters {
-            slice_ns: 5_000_000,
-            timer_interval_ns: 5_000_000,
-            maximum_slice_ns: 15_000_000,
-            max_utilization_ppm: 900_000,
-            blocking_ns: 0,
+            slice_ns: in_ns(POLICY_SLICE),
+            timer_interval_ns: in_ns(TIMER_INTERVAL),
+            maximum_slice_ns: in_ns(MAXIMUM_SLICE),
+            max_utilization_ppm: MAX_UTILIZATION.initial,
+            blocking_ns: in_ns(BLOCKING),
         }
     }
 }

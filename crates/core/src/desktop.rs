@@ -34,6 +34,7 @@
 //! historical schedulers, and under `fixed` the user sets the priorities.
 
 use crate::heap::Heap;
+use crate::setting::DESKTOP;
 use crate::{ClientId, Time};
 use alloc::vec::Vec;
 
@@ -54,9 +55,9 @@ pub const DEFERRAL_FACTOR: u64 = 10;
 /// A client that was idle for this long counts as rested: a person is probably waiting for what it draws next.
 pub const RESTED_NS: u64 = FRAME_NS / 2;
 /// The default limit: a third of the server remains for other clients.
-pub const DEFAULT_SHARE_PPM: u32 = 666_667;
+pub const DEFAULT_SHARE_PPM: u32 = DESKTOP.initial;
 /// The largest limit: a tenth of the server remains for other clients.
-pub const MAX_SHARE_PPM: u32 = 900_000;
+pub const MAX_SHARE_PPM: u32 = DESKTOP.most;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Role {

@@ -69,9 +69,12 @@ mod fact;
 mod heap;
 mod pacing;
 mod policy;
+#[macro_use]
+mod range;
 mod reservation;
 mod reservations;
 mod scheduler;
+pub mod setting;
 mod supply;
 mod time;
 mod usage;
@@ -89,6 +92,7 @@ pub use desktop::{
 pub use fact::{Fact, Outcome};
 pub use pacing::Pacing;
 pub use policy::PolicyKind;
+pub use range::Range;
 pub use reservation::{Reservation, ReservationKind, ReservationState};
 pub use scheduler::Scheduler;
 pub use supply::Supply;

@@ -3,7 +3,8 @@
 
 use super::*;
 use crate::bytes::Malformed;
-use crate::protocol::{LENGTHS, REQUESTS};
+use crate::label::Label;
+use crate::protocol::{Grouping, LENGTHS, Paced, REQUESTS};
 use crate::trace::Level;
 use crate::values::PolicyChange;
 use xqos_core::PolicyKind;
