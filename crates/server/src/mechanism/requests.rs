@@ -9,13 +9,14 @@ mod settings;
 
 use crate::mechanism::engine::{Engine, RESOURCE_ID_BITS};
 use crate::mechanism::host::Host;
-use crate::mechanism::settings::{FaultPlace, MAX_UTILIZATION_LIMIT_PPM, SLICE_RANGE_US};
+use crate::mechanism::settings::FaultPlace;
 use xqos_abi::trace::{Level, RECORD_BYTES};
 use xqos_abi::{
     ADMISSION_ERROR, ByteOrder, ClientEntry, ClientList, LongestRequests, Malformed, NO_RESERVATION, PolicyChange,
     Request, Setting, TraceStarted, event_mask,
 };
-use xqos_core::{ClientId, Holder, Parameters, PolicyKind, Time};
+use xqos_core::setting::{MAX_UTILIZATION, MAXIMUM_SLICE, POLICY_SLICE, TIMER_INTERVAL};
+use xqos_core::{ClientId, Holder, Parameters, PolicyKind, Range, Time};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
@@ -245,15 +246,15 @@ fn base_of_holder<H: Host>(engine: &Engine<H>, holder: Holder) -> u32 {
 
 fn changed_parameters<H: Host>(engine: &Engine<H>, change: PolicyChange) -> Result<Parameters, Refused> {
     let mut parameters = engine.scheduler.parameters();
-    let slice = |value: Option<u32>, before_ns: u64| match value {
-        Some(us) if !SLICE_RANGE_US.contains(&us) => Err(Refused::Value(us)),
+    let slice = |range: Range, value: Option<u32>, before_ns: u64| match value {
+        Some(us) if !range.contains(us) => Err(Refused::Value(us)),
         us => Ok(us.map_or(before_ns, |us| u64::from(us) * 1000)),
     };
-    parameters.slice_ns = slice(change.slice_us, parameters.slice_ns)?;
-    parameters.timer_interval_ns = slice(change.timer_interval_us, parameters.timer_interval_ns)?;
-    parameters.maximum_slice_ns = slice(change.maximum_slice_us, parameters.maximum_slice_ns)?;
+    parameters.slice_ns = slice(POLICY_SLICE, change.slice_us, parameters.slice_ns)?;
+    parameters.timer_interval_ns = slice(TIMER_INTERVAL, change.timer_interval_us, parameters.timer_interval_ns)?;
+    parameters.maximum_slice_ns = slice(MAXIMUM_SLICE, change.maximum_slice_us, parameters.maximum_slice_ns)?;
     if let Some(ppm) = change.max_utilization_ppm {
-        if ppm > MAX_UTILIZATION_LIMIT_PPM || ppm < engine.scheduler.admitted_utilization_ppm() {
+        if !MAX_UTILIZATION.contains(ppm) || ppm < engine.scheduler.admitted_utilization_ppm() {
             return Err(Refused::Value(ppm));
         }
         parameters.max_utilization_ppm = ppm;

@@ -5,18 +5,25 @@
 
 use std::ops::RangeInclusive;
 use xqos_abi::Grouping;
-use xqos_core::{DEFAULT_SHARE_PPM, MAX_SHARE_PPM, Parameters, PolicyKind, named};
+use xqos_core::setting::{CUT, DESKTOP, MAX_UTILIZATION, POLICY_SLICE};
+use xqos_core::{Parameters, PolicyKind, named};
 
-/// The largest valid utilization limit: at least 5 % remains for input, new connections and the server's own work.
-pub const MAX_UTILIZATION_LIMIT_PPM: u32 = 950_000;
-/// The valid range of the slice, the timer interval and the maximum slice.
-pub const SLICE_RANGE_US: RangeInclusive<u32> = 100..=1_000_000;
-
-/// The valid range of the time after which a long request lets other clients in.
-pub const PART_RANGE_US: RangeInclusive<u32> = 50..=100_000;
-
+/// The names of the module's options; the variable of `slice_us` is `XQOS_SLICE_US`.
+const NAMES: [&str; 11] = [
+    "policy",
+    "slice_us",
+    "max_utilization_ppm",
+    "desktop_share_ppm",
+    "contention",
+    "groups",
+    "chunk_us",
+    "grab_limit_ms",
+    "cut_us",
+    "test_cut",
+    "test_fault",
+];
 /// The valid range of the chunk of work that one read may return.
-pub const CHUNK_RANGE_US: RangeInclusive<u32> = 50..=20_000;
+const CHUNK_RANGE_US: RangeInclusive<u32> = 50..=20_000;
 
 named! {
     /// The place where a deliberate fault occurs, in tests that make xqos step aside.
@@ -72,7 +79,7 @@ impl Default for Settings {
         Settings {
             policy: PolicyKind::Fair,
             parameters: Parameters::default(),
-            desktop_share_ppm: DEFAULT_SHARE_PPM,
+            desktop_share_ppm: DESKTOP.initial,
             contention: ContentionMode::Measured,
             grouping: Grouping::Application,
             chunk_ns: 400_000,
@@ -89,47 +96,35 @@ impl Settings {
     /// An invalid value is logged and replaced by its default: a typing error must not keep the X server from starting.
     pub fn read(option: impl Fn(&str) -> Option<String>, log: impl Fn(&str)) -> Settings {
         let mut settings = Settings::default();
-        const NAMES: [(&str, &str); 11] = [
-            ("XQOS_POLICY", "policy"),
-            ("XQOS_SLICE_US", "slice_us"),
-            ("XQOS_MAX_UTILIZATION_PPM", "max_utilization_ppm"),
-            ("XQOS_DESKTOP_SHARE_PPM", "desktop_share_ppm"),
-            ("XQOS_CONTENTION", "contention"),
-            ("XQOS_GROUPS", "groups"),
-            ("XQOS_CHUNK_US", "chunk_us"),
-            ("XQOS_GRAB_LIMIT_MS", "grab_limit_ms"),
-            ("XQOS_CUT_US", "cut_us"),
-            ("XQOS_TEST_CUT", "test_cut"),
-            ("XQOS_TEST_FAULT", "test_fault"),
-        ];
-        for (variable, name) in NAMES {
-            let from_environment = std::env::var_os(variable).map(|value| value.to_string_lossy().into_owned());
+        for name in NAMES {
+            let variable = format!("XQOS_{}", name.to_uppercase());
+            let from_environment = std::env::var_os(&variable).map(|value| value.to_string_lossy().into_owned());
             // SAFETY: this runs while the server loads the object, when no other thread reads the environment yet.
-            unsafe { std::env::remove_var(variable) };
+            unsafe { std::env::remove_var(&variable) };
             let Some(value) = option(name).or(from_environment) else { continue };
-            if settings.apply(variable, &value).is_none() {
+            if settings.apply(name, &value).is_none() {
                 log(&format!("{variable}={value} is not valid; the default is used"));
             }
         }
         settings
     }
 
-    fn apply(&mut self, variable: &str, value: &str) -> Option<()> {
-        match variable {
-            "XQOS_POLICY" => self.policy = PolicyKind::from_name(value)?,
-            "XQOS_SLICE_US" => self.parameters.slice_ns = number(value, SLICE_RANGE_US)? * 1000,
-            "XQOS_MAX_UTILIZATION_PPM" => {
-                self.parameters.max_utilization_ppm = number(value, 0..=MAX_UTILIZATION_LIMIT_PPM)? as u32;
+    fn apply(&mut self, name: &str, value: &str) -> Option<()> {
+        match name {
+            "policy" => self.policy = PolicyKind::from_name(value)?,
+            "slice_us" => self.parameters.slice_ns = number(value, POLICY_SLICE.all())? * 1000,
+            "max_utilization_ppm" => {
+                self.parameters.max_utilization_ppm = number(value, MAX_UTILIZATION.all())? as u32;
             }
-            "XQOS_DESKTOP_SHARE_PPM" => self.desktop_share_ppm = number(value, 0..=MAX_SHARE_PPM)? as u32,
-            "XQOS_CONTENTION" => self.contention = ContentionMode::from_name(value)?,
-            "XQOS_GROUPS" => self.grouping = Grouping::from_name(value)?,
-            "XQOS_CHUNK_US" => self.chunk_ns = number(value, CHUNK_RANGE_US)? * 1000,
-            "XQOS_GRAB_LIMIT_MS" => self.grab_limit_ns = number(value, 0..=3_600_000)? * 1_000_000,
-            "XQOS_CUT_US" if value == "0" => self.part_ns = 0,
-            "XQOS_CUT_US" => self.part_ns = number(value, PART_RANGE_US)? * 1000,
-            "XQOS_TEST_CUT" if value == "always" => (self.cuts_always, self.part_ns) = (true, 250_000),
-            "XQOS_TEST_FAULT" => self.fault = Some(parse_fault(value)?),
+            "desktop_share_ppm" => self.desktop_share_ppm = number(value, DESKTOP.all())? as u32,
+            "contention" => self.contention = ContentionMode::from_name(value)?,
+            "groups" => self.grouping = Grouping::from_name(value)?,
+            "chunk_us" => self.chunk_ns = number(value, CHUNK_RANGE_US)? * 1000,
+            "grab_limit_ms" => self.grab_limit_ns = number(value, 0..=3_600_000)? * 1_000_000,
+            "cut_us" if value == "0" => self.part_ns = 0,
+            "cut_us" => self.part_ns = number(value, CUT.all())? * 1000,
+            "test_cut" if value == "always" => (self.cuts_always, self.part_ns) = (true, 250_000),
+            "test_fault" => self.fault = Some(parse_fault(value)?),
             _ => return None,
         }
         Some(())

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 //! Builds the replies.
 
-use super::settings::{MAX_PERIOD_US, MIN_BUDGET_US, MIN_PERIOD_US};
 use crate::mechanism::engine::Engine;
 use crate::mechanism::host::{CutTotals, Host};
 use xqos_abi::{
     AdmissionReport, CutReport, DesktopReport, GroupsReport, PacingReport, ProcessorReport, ReservationReport,
     ServerInfo, VERSION, Version, flag_of, reservation_flag, us,
 };
+use xqos_core::setting::{BUDGET, PERIOD};
 use xqos_core::{Admission, ClientId, Term};
 
 pub fn version() -> Version {
@@ -26,9 +26,9 @@ pub fn server_info<H: Host>(engine: &Engine<H>) -> ServerInfo {
         admitted_utilization_ppm: scheduler.admitted_utilization_ppm(),
         blocking_observed_us: us(scheduler.blocking_observed_ns(at)),
         blocking_configured_us: us(parameters.blocking_ns),
-        min_budget_us: MIN_BUDGET_US,
-        min_period_us: MIN_PERIOD_US,
-        max_period_us: MAX_PERIOD_US,
+        min_budget_us: BUDGET.least,
+        min_period_us: PERIOD.least,
+        max_period_us: PERIOD.most,
         slice_us: us(parameters.slice_ns),
         timer_interval_us: us(parameters.timer_interval_ns),
         maximum_slice_us: us(parameters.maximum_slice_ns),
@@ -47,9 +47,9 @@ pub fn server_info<H: Host>(engine: &Engine<H>) -> ServerInfo {
 pub fn server_info_aside(reason: &str) -> ServerInfo {
     ServerInfo {
         server_pid: std::process::id(),
-        min_budget_us: MIN_BUDGET_US,
-        min_period_us: MIN_PERIOD_US,
-        max_period_us: MAX_PERIOD_US,
+        min_budget_us: BUDGET.least,
+        min_period_us: PERIOD.least,
+        max_period_us: PERIOD.most,
         reason: reason.to_owned(),
         ..ServerInfo::default()
     }

@@ -5,21 +5,9 @@ use super::{Refused, base_of, base_of_holder, may_administer, may_change, subjec
 use crate::mechanism::engine::{Engine, Target};
 use crate::mechanism::groups::is_valid_name;
 use crate::mechanism::host::Host;
-use crate::mechanism::settings::{MAX_UTILIZATION_LIMIT_PPM, PART_RANGE_US, SLICE_RANGE_US};
-use std::ops::RangeInclusive;
 use xqos_abi::{NO_RESERVATION, Setting, SettingKind, Subject, us};
-use xqos_core::{Admission, ClientId, GroupId, Holder, MAX_SHARE_PPM, Reservation};
-
-/// Limits of a reservation. A smaller budget would not cover a slice, and no program needs a longer period.
-pub const MIN_BUDGET_US: u32 = 100;
-pub const MIN_PERIOD_US: u32 = 1000;
-pub const MAX_PERIOD_US: u32 = 10_000_000;
-/// The valid range of the longest wait for an Expose and of the longest time between two releases of a held client.
-const PACING_RANGE_US: RangeInclusive<u32> = 1_000..=1_000_000;
-const WEIGHTS: RangeInclusive<u32> = 1..=10_000;
-/// A smaller cap would look like a hang.
-const CAPS_PPM: RangeInclusive<u32> = 10_000..=1_000_000;
-const PRIORITIES: RangeInclusive<i32> = -1000..=1000;
+use xqos_core::setting::{BUDGET, CAP, CUT, DESKTOP, PACING, PERIOD, PRIORITY, SLICE, USER_LIMIT, WEIGHT};
+use xqos_core::{Admission, ClientId, GroupId, Holder, Range, Reservation};
 
 /// Makes a setting, or undoes it if the new value is the initial one.
 pub(super) fn set<H: Host>(
@@ -103,34 +91,32 @@ fn may_change_all<H: Host>(engine: &Engine<H>, asker: ClientId, group: GroupId) 
 }
 
 fn is_in_range(client: u32, setting: &Setting) -> Result<(), Refused> {
-    let (value, is_in_range) = match *setting {
+    let fits = |value, is_valid| if is_valid { Ok(()) } else { Err(Refused::Value(value)) };
+    let within = |range: Range, value| fits(value, range.contains(value));
+    match *setting {
         Setting::Reservation(Reservation { budget_ns, period_ns, .. }) => {
             let (budget_us, period_us) = (us(budget_ns), us(period_ns));
-            if !(MIN_PERIOD_US..=MAX_PERIOD_US).contains(&period_us) {
-                return Err(Refused::Value(period_us));
-            }
-            (budget_us, (MIN_BUDGET_US..=period_us).contains(&budget_us))
+            within(PERIOD, period_us)?;
+            fits(budget_us, (BUDGET.least..=period_us).contains(&budget_us))
         }
-        Setting::Weight(weight) => (weight, WEIGHTS.contains(&weight)),
-        Setting::Priority(priority) => (priority as u32, PRIORITIES.contains(&priority)),
-        Setting::Cap(ppm) => (ppm, CAPS_PPM.contains(&ppm)),
-        Setting::Slice(us) => (us, SLICE_RANGE_US.contains(&us)),
-        Setting::Group(name) => (client, is_valid_name(name)),
+        Setting::Weight(weight) => within(WEIGHT, weight),
+        Setting::Priority(priority) => fits(priority as u32, PRIORITY.contains(priority)),
+        Setting::Cap(ppm) => within(CAP, ppm),
+        Setting::Slice(us) => within(SLICE, us),
+        Setting::Group(name) => fits(client, is_valid_name(name)),
         Setting::Pacing(pacing) => {
-            let (limit_us, floor_us) = (us(pacing.limit_ns), us(pacing.floor_ns));
+            let limit_us = us(pacing.limit_ns);
             // A limit of 0 switches pacing off.
-            if limit_us != 0 && !PACING_RANGE_US.contains(&limit_us) {
-                return Err(Refused::Value(limit_us));
+            if limit_us != 0 {
+                within(PACING, limit_us)?;
             }
-            (floor_us, PACING_RANGE_US.contains(&floor_us))
+            within(PACING, us(pacing.floor_ns))
         }
-        Setting::Desktop(ppm) => (ppm, ppm <= MAX_SHARE_PPM),
-        // 0 switches cutting off.
-        Setting::Cut(us) => (us, us == 0 || PART_RANGE_US.contains(&us)),
-        Setting::UserLimit(ppm) => (ppm, ppm <= MAX_UTILIZATION_LIMIT_PPM),
-        Setting::Paced(_) | Setting::Grouping(_) => return Ok(()),
-    };
-    if is_in_range { Ok(()) } else { Err(Refused::Value(value)) }
+        Setting::Desktop(ppm) => within(DESKTOP, ppm),
+        Setting::Cut(us) => within(CUT, us),
+        Setting::UserLimit(ppm) => within(USER_LIMIT, ppm),
+        Setting::Paced(_) | Setting::Grouping(_) => Ok(()),
+    }
 }
 
 /// Checks the limit on one user's reservations, which is separate from admission control.
