@@ -23,7 +23,8 @@ use xqos_abi::{Notify, NotifyKind, event_mask};
 use xqos_cli::output::note;
 use xqos_client::Error;
 use xqos_sys::{self as sys, Attributes, Signals};
-use xqos_text::quantity::{Micros, limit};
+use xqos_rules::values::limit;
+use xqos_text::quantity::Micros;
 
 /// Limit for real-time priorities in the server: its own thread gets 3, and the watcher thread 4.
 const SERVER_LIMIT: u32 = 4;

@@ -62,7 +62,7 @@ pub struct Options {
 }
 
 fn patience(text: &str) -> Result<Micros, String> {
-    within(text, "100ms", "8s").map_err(|error| format!("{error}, to stay below Prometheus's timeout"))
+    within(text, 100_000..=8_000_000).map_err(|error| format!("{error}, to stay below Prometheus's timeout"))
 }
 
 fn number(text: &str) -> Result<u32, String> {

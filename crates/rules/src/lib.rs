@@ -7,6 +7,7 @@
 //! |---|---|
 //! | [`facts`] | facts about a client |
 //! | [`pattern`] | globs with a bounded cost |
+//! | [`values`] | values of settings as text: weights, priorities, slices, shares |
 //! | [`setting`] | settings of a rule |
 //! | [`rule`] | a rule and its location in a file |
 //! | [`read`] | parses a file into rules or mistakes |
@@ -24,5 +25,6 @@ pub mod pattern;
 pub mod read;
 pub mod rule;
 pub mod setting;
+pub mod values;
 
 pub use xqos_text::mistake::Mistake;

@@ -16,14 +16,13 @@ use std::ops::Range;
 use table::{Report, Table, value_of};
 use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
+use xqos_core::setting::USER_LIMIT;
 use xqos_text::mistake::{Mistake, clean};
 
 /// Maximum size of a file, in bytes.
 pub const MAX_FILE: u64 = 1 << 20;
 /// Maximum number of rules in all files together.
 pub const MAX_RULES: usize = 10_000;
-/// Valid limits: the extension accepts no share below 0.01, and no server promises more than 0.95.
-const LIMITS: std::ops::RangeInclusive<f64> = 0.01..=0.95;
 const VERSION: &str = "1";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -98,15 +97,17 @@ impl<'t> Report<'t> {
 
     /// A share between 0 and 1, in millionths.
     fn share(&mut self, value: &Spanned<DeValue<'_>>) -> Option<u32> {
+        let [least, most] = [USER_LIMIT.typed, USER_LIMIT.most].map(|ppm| f64::from(ppm) / 1e6);
         let number = match value_of(value.get_ref()) {
             Value::Number(number) => number.parse::<f64>().ok(),
             _ => None,
         };
         match number {
-            Some(part) if LIMITS.contains(&part) => Some((part * 1e6) as u32),
+            Some(part) if (least..=most).contains(&part) => Some((part * 1e6) as u32),
             _ => {
-                let what = "a limit is a share of the server, at most 0.95: write a number from 0.01 \
-                            to 0.95, such as 0.6";
+                let what = format!(
+                    "a limit is a share of the server, at most {most}: write a number from {least} to {most}, such as 0.6"
+                );
                 self.error(value.span(), what);
                 None
             }

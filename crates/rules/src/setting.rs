@@ -1,25 +1,22 @@
 // SPDX-License-Identifier: MIT
 //! The settings of a rule; each type holds only valid values.
 //!
-//! Reservations and weights use the types of the command line (`xqos_text::quantity`). Every value is printed in the
+//! Numbers use the types of the command line ([`values`](crate::values), `xqos_text::quantity`). Every value is printed in the
 //! form in which it is read, so users can copy it into a file. A later rule can undo a setting with `reserve = "none"`,
 //! `max = "100%"`, `weight = 1` or `group = "none"`.
 
+use crate::values::{Cap, Priority, Slice, Weight};
 use std::fmt;
 use std::str::FromStr;
+use xqos_core::setting::MAX_UTILIZATION;
 use xqos_core::{ReservationKind, named};
 use xqos_text::mistake::clean;
-use xqos_text::number::{self, NumberError, decimal};
-use xqos_text::quantity::{Reservation, Slice, Weight};
+use xqos_text::quantity::Reservation;
 
 /// Maximum length of the name of a group or a rule.
 const NAME_LENGTH: usize = 64;
-/// A smaller cap would look like a hang. The extension also refuses it.
-const MIN_CAP_PPM: u64 = 10_000;
 /// Maximum that any server promises. The remaining 5 % is left for input and new connections.
-const MAX_PROMISED_PERCENT: u64 = 95;
-/// Priorities that the extension accepts.
-const PRIORITIES: std::ops::RangeInclusive<i32> = -1000..=1000;
+const MAX_PROMISED_PERCENT: u32 = MAX_UTILIZATION.most / 10_000;
 
 macro_rules! settings {
     ($($(#[$meta:meta])* $item:ident $name:literal $read:ident $type:ty;)*) => {
@@ -172,7 +169,7 @@ impl FromStr for Reserve {
 /// Refuses a reservation that no server would admit.
 fn admissible(reservation: Reservation) -> Result<Reservation, String> {
     let (budget, period) = (u64::from(reservation.budget.0), u64::from(reservation.period.0));
-    match budget * 100 > period * MAX_PROMISED_PERCENT {
+    match budget * 100 > period * u64::from(MAX_PROMISED_PERCENT) {
         true => Err(format!(
             "{reservation} is more than {MAX_PROMISED_PERCENT} %, the maximum that a server promises: ask for less"
         )),
@@ -187,50 +184,6 @@ impl fmt::Display for Reserve {
             Reserve::Nothing => out.write_str("none"),
             Reserve::Fixed(reservation) => out.write_str(&reservation.typed()),
         }
-    }
-}
-
-/// Maximum share of the server, in millionths; 100 % means no cap.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cap(pub u32);
-
-impl FromStr for Cap {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        // One percent is 10,000 millionths.
-        match number::read(text, &[("%", 10_000)]) {
-            Ok(ppm @ MIN_CAP_PPM..=1_000_000) => Ok(Cap(ppm as u32)),
-            Err(NumberError::TooFine) => Err(format!("{text} is finer than 0.0001%, the step of shares")),
-            _ => Err(format!("'{text}' is not a share: write a percentage from 1 to 100, such as \"20%\"")),
-        }
-    }
-}
-
-impl fmt::Display for Cap {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{}%", decimal(self.0.into(), 4))
-    }
-}
-
-/// A priority for policy `fixed`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Priority(pub i32);
-
-impl FromStr for Priority {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let priority = text.parse().ok().filter(|priority| PRIORITIES.contains(priority));
-        priority
-            .map(Priority)
-            .ok_or_else(|| format!("'{text}' is not a priority: write a whole number from -1000 to 1000"))
-    }
-}
-
-impl fmt::Display for Priority {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(out)
     }
 }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-//! Quantities of the command line: times, reservations, weights, shares and X identifiers.
+//! Quantities of the command line: times, reservations, shares and X identifiers.
 //!
 //! Each quantity is parsed only here, into the integers that the extension uses. An error says what to write instead,
 //! and the program exits with status 2. Nothing is rounded: a value that cannot be represented is refused.
 
-use crate::number::{self, NumberError, decimal};
+use crate::number::decimal;
 use crate::time;
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -58,19 +58,30 @@ impl FromStr for Micros {
     }
 }
 
-/// Parses a time from `least` to `most`, which are written as on the command line.
-pub fn within(text: &str, least: &str, most: &str) -> Result<Micros, String> {
-    let [time, first, last] = [text, least, most].map(str::parse::<Micros>);
-    let time = time?;
-    match (first?..=last?).contains(&time) {
-        true => Ok(time),
-        false => Err(format!("{text} is out of range: choose from {least} to {most}")),
+/// Parses a time in this range of microseconds.
+pub fn within(text: &str, range: RangeInclusive<u32>) -> Result<Micros, String> {
+    let time: Micros = text.parse()?;
+    if range.contains(&time.0) {
+        return Ok(time);
     }
+    let [least, most] = [*range.start(), *range.end()].map(|us| match us % 1_000_000 {
+        0 => format!("{}s", us / 1_000_000),
+        _ => Micros(us).typed(),
+    });
+    Err(format!("{text} is out of range: choose from {least} to {most}"))
 }
 
-/// Parses a slice or a timer interval.
-pub fn slice(text: &str) -> Result<Micros, String> {
-    within(text, "0.1ms", "1s")
+/// Parses a time in this range, or one of these words, which stand for times; `advice` names the words.
+pub fn within_or(
+    text: &str,
+    range: RangeInclusive<u32>,
+    words: &[(&str, u32)],
+    advice: &str,
+) -> Result<Micros, String> {
+    match words.iter().find(|(word, _)| *word == text) {
+        Some(&(_, us)) => Ok(Micros(us)),
+        None => within(text, range).map_err(|error| format!("{error}; or write {advice}")),
+    }
 }
 
 /// A reservation: a budget of server time in each period.
@@ -111,107 +122,13 @@ impl FromStr for Reservation {
     }
 }
 
-/// Parses a limit from 1ms to 1s, or `off`, which is 0.
-pub fn limit(text: &str) -> Result<Micros, String> {
-    match text {
-        "off" => Ok(Micros(0)),
-        _ => within(text, "1ms", "1s").map_err(|error| format!("{error}; or write the word 'off'")),
-    }
-}
-
-/// Longest slice of a client in microseconds; 0 stands for the policy's own slice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Slice(pub u32);
-
-impl fmt::Display for Slice {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0 == 0 { out.write_str("none") } else { Micros(self.0).fmt(out) }
-    }
-}
-
-impl FromStr for Slice {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "none" => Ok(Slice(0)),
-            _ => slice(text).map(|time| Slice(time.0)).map_err(|error| format!("{error}; or write the word none")),
-        }
-    }
-}
-
-/// Weight in hundredths, 1 to 10000.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Weight(pub u32);
-
-impl fmt::Display for Weight {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(&decimal(u64::from(self.0), 2))
-    }
-}
-
-impl FromStr for Weight {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match number::read(text, &[("", 100)]) {
-            Ok(weight @ 1..=10_000) => Ok(Weight(weight as u32)),
-            Err(NumberError::TooFine) => Err(format!("{text} is finer than 0.01, the step of weights")),
-            _ => Err(format!("'{text}' is not a weight: write a number from 0.01 to 100, such as 2 or 0.5")),
-        }
-    }
-}
-
-/// Maximum share of the server's time that may be reserved, in millionths. The extension accepts at most 950000, so
-/// that other clients always get some time.
+/// A share of the server's time, in millionths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share(pub u32);
-
-impl Share {
-    /// Parses a share in this range of millionths, or `off`, which is 0.
-    pub fn or_off(text: &str, range: RangeInclusive<u32>) -> Option<Share> {
-        match text {
-            "off" => Some(Share(0)),
-            _ => text.parse().ok().filter(|share: &Share| range.contains(&share.0)),
-        }
-    }
-}
 
 impl fmt::Display for Share {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(&decimal(u64::from(self.0), 6))
-    }
-}
-
-impl FromStr for Share {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match number::read(text, &[("", 1_000_000)]) {
-            Ok(share @ 1..=950_000) => Ok(Share(share as u32)),
-            Err(NumberError::TooFine) => Err(format!("{text} is finer than a millionth")),
-            _ => Err(format!("'{text}' is not a share: write a number above 0 and at most 0.95, such as 0.9")),
-        }
-    }
-}
-
-/// The time after which a long request lets other clients in, if cutting is on without a time.
-pub const CUT_ON: Micros = Micros(250);
-
-/// Parses a blocking time; 0 means the observed blocking time.
-pub fn blocking(text: &str) -> Result<Micros, String> {
-    match text {
-        "observed" => Ok(Micros(0)),
-        text => text.parse().map_err(|error| format!("{error}; or write the word 'observed'")),
-    }
-}
-
-/// Parses the time after which a long request lets other clients in: `on`, `off` (0), or 0.05ms to 100ms.
-pub fn cut(text: &str) -> Result<Micros, String> {
-    match text {
-        "on" => Ok(CUT_ON),
-        "off" => Ok(Micros(0)),
-        _ => within(text, "0.05ms", "100ms").map_err(|error| format!("{error}; or write on or off")),
     }
 }
 
@@ -289,27 +206,6 @@ mod tests {
     }
 
     #[test]
-    fn long_requests_are_cut_after_a_time_or_not_at_all() {
-        assert_eq!((cut("on"), cut("off")), (Ok(CUT_ON), Ok(Micros(0))));
-        assert_eq!((cut("0.05ms"), cut("100ms")), (Ok(Micros(50)), Ok(Micros(100_000))));
-        for text in ["49us", "101ms", "1s"] {
-            assert!(cut(text).unwrap_err().contains("choose from 0.05ms to 100ms"), "{text}");
-        }
-        for text in ["", "0", "yes", "250"] {
-            assert!(cut(text).unwrap_err().ends_with("or write on or off"), "{text}");
-        }
-    }
-
-    #[test]
-    fn timer_slices_outside_of_the_servers_range_are_refused() {
-        assert_eq!(slice("2ms"), Ok(Micros(2000)));
-        assert_eq!((slice("0.1ms").is_ok(), slice("1s").is_ok()), (true, true));
-        for text in ["99us", "1001ms", "2s"] {
-            assert!(slice(text).unwrap_err().contains("from 0.1ms to 1s"), "{text}");
-        }
-    }
-
-    #[test]
     fn a_reservation_is_budget_over_period() {
         let reservation: Reservation = "3ms/10ms".parse().unwrap();
         assert_eq!(reservation, Reservation { budget: Micros(3000), period: Micros(10_000) });
@@ -328,33 +224,6 @@ mod tests {
         ] {
             let error = text.parse::<Reservation>().expect_err(text);
             assert!(error.contains(words), "{text}: {error}");
-        }
-    }
-
-    #[test]
-    fn client_slices_outside_of_the_servers_range_are_refused() {
-        for (text, us) in [("2ms", 2000), ("100us", 100), ("1s", 1_000_000), ("none", 0)] {
-            assert_eq!(text.parse(), Ok(Slice(us)));
-            assert_eq!(Slice(us).to_string().parse(), Ok(Slice(us)));
-        }
-        for text in ["99us", "1001ms", "0", "two"] {
-            assert!(text.parse::<Slice>().is_err(), "{text}");
-        }
-    }
-
-    #[test]
-    fn weights_and_shares_are_not_rounded() {
-        assert_eq!("2".parse(), Ok(Weight(200)));
-        assert_eq!("0.5".parse(), Ok(Weight(50)));
-        assert_eq!("100".parse(), Ok(Weight(10_000)));
-        assert_eq!((Weight(50).to_string(), Weight(300).to_string()), ("0.5".to_owned(), "3".to_owned()));
-        for text in ["0", "101", "-1", "x", "0.001", "1e2", ""] {
-            assert!(text.parse::<Weight>().is_err(), "{text}");
-        }
-        assert_eq!("0.9".parse(), Ok(Share(900_000)));
-        assert_eq!(Share(900_000).to_string(), "0.9");
-        for text in ["0", "1", "0.951", "90%", "", "nan"] {
-            assert!(text.parse::<Share>().is_err(), "{text}");
         }
     }
 

@@ -15,8 +15,8 @@ use xqos_abi::ClientEntry;
 use xqos_rules::decide::{Chosen, RuleSet, Verdict};
 use xqos_rules::facts::{ClientFacts, Key, State};
 use xqos_rules::setting::SettingKind;
+use xqos_rules::values::{Slice, Weight};
 use xqos_text::escape::printable;
-use xqos_text::quantity::{Slice, Weight};
 
 /// One client and the effect of all rules on it.
 #[derive(Debug, Serialize)]

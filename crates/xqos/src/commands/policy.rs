@@ -13,8 +13,13 @@ use xqos_agent::field::{Value, count, fields, json_help, part};
 use xqos_agent::session::Session;
 use xqos_cli::output;
 use xqos_client::{Control, Error};
-use xqos_core::{DEFAULT_SHARE_PPM, MAX_SHARE_PPM, PolicyKind};
-use xqos_text::quantity::{CUT_ON, Micros, Share, blocking, cut, limit, slice};
+use xqos_core::PolicyKind;
+use xqos_core::setting::{
+    BLOCKING, CUT, DESKTOP, GROUPING_HELP, MAX_UTILIZATION, MAXIMUM_SLICE, PACING, POLICY_SLICE, TIMER_INTERVAL,
+    USER_LIMIT,
+};
+use xqos_rules::values::{blocking, cut, desktop, limit, max_utilization, slice, typed_share, typed_time, user_limit};
+use xqos_text::quantity::{Micros, Share};
 
 /// Shows or sets the scheduling policy and its settings
 ///
@@ -28,23 +33,18 @@ pub struct Arguments {
     policy: Option<PolicyKind>,
     #[command(flatten)]
     shared: Shared,
-    /// Length of a turn, after which the priority of a busy client falls, 0.1ms to 1s [smart]
-    #[arg(long, value_name = "TIME", value_parser = slice)]
+    #[arg(long, value_name = "TIME", value_parser = slice, help = TIMER_INTERVAL.help)]
     timer_interval: Option<Micros>,
-    /// Maximum turn of a client that runs alone, 0.1ms to 1s [smart]
-    #[arg(long, value_name = "TIME", value_parser = slice)]
+    #[arg(long, value_name = "TIME", value_parser = slice, help = MAXIMUM_SLICE.help)]
     maximum_slice: Option<Micros>,
-    /// Blocking time to assume when admitting reservations: a time, or 'observed'
-    #[arg(long, value_name = "TIME|observed", value_parser = blocking)]
+    #[arg(long, value_name = "TIME|observed", value_parser = blocking, help = BLOCKING.help)]
     blocking: Option<Micros>,
-    /// How long a client that uncovers windows waits for their clients to redraw, 1ms to 1s, or 'off'
-    #[arg(long, value_name = "TIME|off", value_parser = limit)]
+    #[arg(long, value_name = "TIME|off", value_parser = limit, help = PACING.help)]
     expose_pacing: Option<Micros>,
     /// With --expose-pacing: stop waiting when the client falls below this frame rate, 1 to 1000
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     min_fps: Option<u32>,
-    /// Maximum sum of one user's reservations, 0.01 to 0.95, or off; does not apply to root and the server's user
-    #[arg(long, value_name = "SHARE|off", value_parser = user_limit)]
+    #[arg(long, value_name = "SHARE|off", value_parser = user_limit, help = USER_LIMIT.help)]
     user_limit: Option<Share>,
     /// Print JSON instead of text
     #[arg(long)]
@@ -54,38 +54,20 @@ pub struct Arguments {
 /// Options that `xqos server` has as well.
 #[derive(Args, Debug)]
 pub struct Shared {
-    /// Maximum time for one client while others wait, 0.1ms to 1s; initially 5ms [fair, fixed]
-    #[arg(long, value_name = "TIME", value_parser = slice)]
+    #[arg(long, value_name = "TIME", value_parser = slice, help = POLICY_SLICE.help)]
     pub slice: Option<Micros>,
-    /// Maximum sum of all reservations, up to 0.95, initially 0.9; the rest stays available to other clients
-    #[arg(long, value_name = "SHARE")]
+    #[arg(long, value_name = "SHARE", value_parser = max_utilization, help = MAX_UTILIZATION.help)]
     pub max_utilization: Option<Share>,
-    /// Serve compositors and window managers first: on (initially), off, or their maximum share under contention, 0.05
-    /// to 0.9 [fair]
-    #[arg(long, value_name = "on|off|SHARE", value_parser = desktop)]
+    #[arg(long, value_name = "on|off|SHARE", value_parser = desktop, help = DESKTOP.help)]
     pub desktop: Option<Share>,
-    /// Cut long requests, to serve other clients in between: off (initially), on (after 0.25ms), or after what time,
-    /// 0.05ms to 100ms
-    #[arg(long, value_name = "on|off|TIME", value_parser = cut)]
+    #[arg(long, value_name = "on|off|TIME", value_parser = cut, help = CUT.help)]
     pub cut: Option<Micros>,
-    /// Which clients share one allotment: none, those of one application (initially), or those of one user [fair]
-    #[arg(long, value_name = "none|app|user", value_parser = grouping)]
+    #[arg(long, value_name = "none|app|user", value_parser = grouping, help = GROUPING_HELP)]
     pub groups: Option<Grouping>,
 }
 
 fn grouping(text: &str) -> Result<Grouping, String> {
     Grouping::from_name(text).ok_or_else(|| format!("'{text}' is not a grouping: write none, app, or user"))
-}
-
-fn user_limit(text: &str) -> Result<Share, String> {
-    Share::or_off(text, 10_000..=950_000)
-        .ok_or_else(|| format!("'{text}' is not a limit: write off, or a number from 0.01 to 0.95, such as 0.3"))
-}
-
-fn desktop(text: &str) -> Result<Share, String> {
-    let on = (text == "on").then_some(Share(DEFAULT_SHARE_PPM));
-    on.or_else(|| Share::or_off(text, 50_000..=MAX_SHARE_PPM))
-        .ok_or_else(|| format!("'{text}' is not a setting: write on, off, or a number from 0.05 to 0.9, such as 0.5"))
 }
 
 const EXAMPLES: &str = "\
@@ -213,35 +195,19 @@ const CHANGEABLE: [Changeable; 12] = [
         |set| Micros(set.info.maximum_slice_us).typed()),
     ("--max-utilization ", |asked| asked.shared.max_utilization.map(|share| share.to_string()),
         |set| Share(set.info.max_utilization_ppm).to_string()),
-    ("--blocking ", |asked| asked.blocking.map(|time| time_or(time.0, "observed")),
-        |set| time_or(set.info.blocking_configured_us, "observed")),
-    ("--expose-pacing ", |asked| asked.expose_pacing.map(|time| time_or(time.0, "off")),
-        |set| time_or(set.pacing.limit_us, "off")),
+    ("--blocking ", |asked| asked.blocking.map(|time| typed_time(time.0, &BLOCKING)),
+        |set| typed_time(set.info.blocking_configured_us, &BLOCKING)),
+    ("--expose-pacing ", |asked| asked.expose_pacing.map(|time| typed_time(time.0, &PACING)),
+        |set| typed_time(set.pacing.limit_us, &PACING)),
     ("--min-fps ", |asked| asked.min_fps.map(|fps| fps.to_string()), |set| set.min_fps().to_string()),
-    ("--desktop ", |asked| asked.shared.desktop.map(|share| desktop_share(share.0)),
-        |set| desktop_share(set.desktop.share_ppm)),
-    ("--cut ", |asked| asked.shared.cut.map(cut_time), |set| cut_time(Micros(set.cut.part_us))),
+    ("--desktop ", |asked| asked.shared.desktop.map(|share| typed_share(share.0, &DESKTOP)),
+        |set| typed_share(set.desktop.share_ppm, &DESKTOP)),
+    ("--cut ", |asked| asked.shared.cut.map(|time| typed_time(time.0, &CUT)), |set| typed_time(set.cut.part_us, &CUT)),
     ("--groups ", |asked| asked.shared.groups.map(|grouping| grouping.name().to_owned()),
         |set| set.groups.grouping.name().to_owned()),
-    ("--user-limit ", |asked| asked.user_limit.map(|share| share_or_off(share.0)),
-        |set| share_or_off(set.groups.user_limit_ppm)),
+    ("--user-limit ", |asked| asked.user_limit.map(|share| typed_share(share.0, &USER_LIMIT)),
+        |set| typed_share(set.groups.user_limit_ppm, &USER_LIMIT)),
 ];
-
-fn time_or(us: u32, zero: &str) -> String {
-    if us == 0 { zero.to_owned() } else { Micros(us).typed() }
-}
-
-fn desktop_share(ppm: u32) -> String {
-    if ppm == DEFAULT_SHARE_PPM { "on".to_owned() } else { share_or_off(ppm) }
-}
-
-fn cut_time(time: Micros) -> String {
-    if time == CUT_ON { "on".to_owned() } else { time_or(time.0, "off") }
-}
-
-fn share_or_off(ppm: u32) -> String {
-    if ppm == 0 { "off".to_owned() } else { Share(ppm).to_string() }
-}
 
 fn explain(error: Error, max_utilization: Option<Share>, before: &ServerInfo) -> anyhow::Error {
     match (error, max_utilization) {
@@ -296,7 +262,7 @@ const SETTINGS of set: Settings as JSON;
 "groups" title("groups"): "none, app, or user" => Value::Other(
     json!(set.groups.grouping.name()), format!("{}, {} now (fair)", set.groups.grouping.name(), set.groups.groups));
 "user_limit" title("user limit"): "null if off" =>
-    or_null(set.groups.user_limit_ppm, 1e6, share_or_off(set.groups.user_limit_ppm));
+    or_null(set.groups.user_limit_ppm, 1e6, typed_share(set.groups.user_limit_ppm, &USER_LIMIT));
 }
 
 fn ms(us: u32, text: String) -> Value {
@@ -404,7 +370,7 @@ mod tests {
 
     #[test]
     fn the_desktop_share_is_on_off_or_a_number() {
-        assert_eq!((desktop("on"), desktop("off")), (Ok(Share(DEFAULT_SHARE_PPM)), Ok(Share(0))));
+        assert_eq!((desktop("on"), desktop("off")), (Ok(Share(DESKTOP.initial)), Ok(Share(0))));
         assert_eq!(desktop("0.5"), Ok(Share(500_000)));
         for text in ["", "0", "0.04", "0.91", "yes", "50%"] {
             assert!(desktop(text).unwrap_err().contains("on, off, or a number"), "{text}");

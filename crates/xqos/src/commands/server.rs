@@ -76,7 +76,7 @@ work under libc: 50 to 20000 us, 400 by default; a request is never divided.";
 /// Parses whole milliseconds, the resolution of the server's timer.
 fn grab_limit(text: &str) -> Result<Micros, String> {
     match text.parse::<Micros>()?.0 % 1000 {
-        0 => within(text, "1ms", "3600s"),
+        0 => within(text, 1000..=3_600_000_000),
         _ => Err(format!("{text} is too fine: choose whole milliseconds")),
     }
 }

@@ -59,7 +59,7 @@ fn help() -> String {
 }
 
 pub fn interval(text: &str) -> Result<Micros, String> {
-    within(text, "100ms", "3600s")
+    within(text, 100_000..=3_600_000_000)
 }
 
 impl Arguments {

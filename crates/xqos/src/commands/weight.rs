@@ -10,7 +10,8 @@ use xqos_agent::rules::apply::describe;
 use xqos_agent::session::Session;
 use xqos_cli::output::{self, note};
 use xqos_core::PolicyKind;
-use xqos_text::quantity::{Slice, Weight};
+use xqos_core::setting::{PRIORITY, SLICE, WEIGHT};
+use xqos_rules::values::{Slice, Weight};
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -26,8 +27,7 @@ Examples:
     Weight {
         #[command(flatten)]
         selector: Selector,
-        /// 0.01 to 100; 1 is the default
-        #[arg(value_name = "W")]
+        #[arg(value_name = "W", help = WEIGHT.help)]
         weight: Weight,
     },
     /// Sets a client's fixed priority (policy fixed)
@@ -41,9 +41,8 @@ Examples:
     Priority {
         #[command(flatten)]
         selector: Selector,
-        /// -1000 to 1000; larger values are served first; 0 is the default
-        #[arg(value_name = "N", allow_negative_numbers = true)]
-        #[arg(value_parser = clap::value_parser!(i32).range(-1000..=1000))]
+        #[arg(value_name = "N", allow_negative_numbers = true, help = PRIORITY.help)]
+        #[arg(value_parser = clap::value_parser!(i32).range(i64::from(PRIORITY.least)..=i64::from(PRIORITY.most)))]
         priority: i32,
     },
     /// Limits how long a client is served at a time
@@ -59,8 +58,7 @@ Examples:
     Limit {
         #[command(flatten)]
         selector: Selector,
-        /// 100us to 1s, or none for the default of all clients
-        #[arg(long, value_name = "TIME")]
+        #[arg(long, value_name = "TIME", help = SLICE.help)]
         slice: Slice,
     },
 }

@@ -16,7 +16,8 @@ use xqos_rules::facts::{ClientFacts, State, States};
 use xqos_rules::files;
 use xqos_rules::read::Scope;
 use xqos_rules::rule::Rule;
-use xqos_rules::setting::{Cap, Reserve, Setting};
+use xqos_rules::setting::{Reserve, Setting};
+use xqos_rules::values::Cap;
 use xqos_sim::scenario::{Costs, Regime, Scenario};
 use xqos_sim::server::{Ppm, Settings};
 

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use xqos_abi::{ClientEntry, Label, NO_RESERVATION, Paced, Setting, Subject, entry_flag};
 use xqos_core::ReservationKind;
 use xqos_rules::decide::Chosen;
-use xqos_rules::setting::{Cap, Group, Reserve, Setting as Set, SettingKind, SoftRule};
-use xqos_text::quantity::{Slice, Weight};
+use xqos_rules::setting::{Group, Reserve, Setting as Set, SettingKind, SoftRule};
+use xqos_rules::values::{Cap, Slice, Weight};
 
 /// A cap of 100 %, which has no effect.
 const WHOLE_PPM: u32 = 1_000_000;

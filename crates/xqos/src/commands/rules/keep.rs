@@ -43,7 +43,7 @@ pub struct Run {
 }
 
 fn absence(text: &str) -> Result<Duration, String> {
-    within(text, "1s", "3600s").map(Micros::duration)
+    within(text, 1_000_000..=3_600_000_000).map(Micros::duration)
 }
 
 impl Run {
