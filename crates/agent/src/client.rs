@@ -4,7 +4,6 @@
 use xqos_abi::{ClientEntry, Label, entry_flag, us};
 use xqos_core::{ReservationKind, Role};
 use xqos_rules::setting::SoftRule;
-use xqos_rules::values::Weight;
 use xqos_text::escape::printable;
 use xqos_text::quantity::{Micros, Reservation};
 use xqos_trace::show::role_name;
