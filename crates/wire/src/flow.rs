@@ -152,7 +152,7 @@ impl Followed {
     pub fn end(mut self, at_ns: u64, ending: Ending, notifier: &mut Notifier<'_>) {
         let Followed { id, stream, connection, .. } = &mut self;
         stream.finish(at_ns, &mut |piece| notifier.piece(*id, connection, piece));
-        notifier.counts.skipped_bytes += connection.skipped_bytes();
+        notifier.counts.skipped_bytes += connection.skipped_bytes;
         notifier.counts.foreign_connections += u64::from(connection.is_foreign());
         let unfinished = Direction::BOTH.into_iter().filter(|&direction| connection.is_within(direction));
         notifier.counts.unfinished_messages += unfinished.count() as u64;

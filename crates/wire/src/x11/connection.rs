@@ -16,10 +16,10 @@
 
 use super::checkpoint::Checkpoint;
 use super::decode::{Decoder, setup};
-use super::framing::{Frame, Framer, Input, OutOfSync};
+use super::framing::{Frame, Framer, OutOfSync};
 use super::names::Names;
 use super::plausible;
-use super::search::{PacketStart, Search};
+use super::search::Search;
 use crate::observe::{Direction, Message, MissingBytes, Piece};
 use xqos_x11::ByteOrder;
 use xqos_x11::length::Phase;
@@ -39,7 +39,7 @@ pub struct Connection {
     /// First client to server, then server to client.
     sides: [Side; 2],
     decoder: Decoder,
-    skipped_bytes: u64,
+    pub skipped_bytes: u64,
 }
 
 #[derive(Debug)]
@@ -122,10 +122,6 @@ impl Connection {
         checkpoint.rest = [rest, reply_rest];
         self.decoder.save(if rest > 0 { begun } else { &[] }, names, &mut checkpoint);
         Some(checkpoint)
-    }
-
-    pub fn skipped_bytes(&self) -> u64 {
-        self.skipped_bytes
     }
 
     pub fn is_foreign(&self) -> bool {
@@ -223,9 +219,9 @@ impl Connection {
         let Connection { sides, decoder, .. } = self;
         let Side::Framing(framer) = &mut sides[piece.direction as usize] else { return };
         let (phase, order) = (framer.phase, framer.order);
-        let mut input = Input { at_ns: piece.at_ns, bytes: piece.bytes };
+        let mut input = piece.bytes;
         let lost = loop {
-            match framer.next(&mut input) {
+            match framer.next(piece.at_ns, &mut input) {
                 Ok(Some(frame)) => {
                     let next = take(decoder, phase, piece.direction, &frame, (order, piece.acknowledged), names, emit);
                     if next != phase {
@@ -234,14 +230,11 @@ impl Connection {
                     }
                 }
                 Ok(None) => return,
-                Err(OutOfSync) => break Some(framer.offset()),
+                Err(OutOfSync) => break Some(framer.offset),
             }
         };
-        let rest = Piece {
-            offset: piece.offset + (piece.bytes.len() - input.bytes.len()) as u64,
-            bytes: input.bytes,
-            ..*piece
-        };
+        let offset = piece.offset + (piece.bytes.len() - input.len()) as u64;
+        let rest = Piece { offset, bytes: input, ..*piece };
         match lost {
             // The phase changed, and with it the length encoding.
             None => self.frame(&rest, names, emit),
@@ -263,8 +256,7 @@ impl Connection {
         self.skipped_bytes += piece.bytes.len() as u64;
         let place = piece.direction as usize;
         let Side::Searching(search) = &mut self.sides[place] else { return };
-        let Piece { offset, at_ns, acknowledged, .. } = *piece;
-        search.push(PacketStart { offset, at_ns, acknowledged }, piece.bytes);
+        search.push(piece);
         self.resume(piece.direction, 0, names, emit);
     }
 
@@ -277,10 +269,9 @@ impl Connection {
         self.order = Some(order);
         let framer = Framer::new(plausible::phase(direction), order, offset);
         let Side::Searching(search) = std::mem::replace(&mut self.sides[place], Side::Framing(framer)) else { return };
-        for (packet, bytes) in search.pieces(offset) {
-            self.skipped_bytes = self.skipped_bytes.saturating_sub(bytes.len() as u64);
-            let PacketStart { offset, at_ns, acknowledged } = packet;
-            self.push(&Piece { direction, at_ns, offset, acknowledged, bytes, missing: 0 }, names, emit);
+        for piece in search.pieces(offset) {
+            self.skipped_bytes = self.skipped_bytes.saturating_sub(piece.bytes.len() as u64);
+            self.push(&piece, names, emit);
         }
     }
 }

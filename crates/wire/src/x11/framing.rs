@@ -21,13 +21,6 @@ pub struct Frame<'a> {
     pub bytes: &'a [u8],
 }
 
-/// Bytes to frame. Framed bytes are removed from the front.
-#[derive(Clone, Copy, Debug)]
-pub struct Input<'a> {
-    pub at_ns: u64,
-    pub bytes: &'a [u8],
-}
-
 #[derive(Debug, PartialEq, Eq)]
 pub enum Piece<'a> {
     /// A complete message that is not longer than the limit.
@@ -42,7 +35,7 @@ pub enum Piece<'a> {
 pub struct Framer {
     pub phase: Phase,
     pub order: ByteOrder,
-    offset: u64,
+    pub offset: u64,
     unfinished: Option<Unfinished>,
     /// First bytes of the unfinished message, up to `limit`.
     kept: Vec<u8>,
@@ -72,10 +65,6 @@ impl Framer {
         Framer { limit: limit.max(HEAD_BYTES), ..Framer::new(phase, order, 0) }
     }
 
-    pub fn offset(&self) -> u64 {
-        self.offset
-    }
-
     pub fn is_within(&self) -> bool {
         self.unfinished.is_some()
     }
@@ -92,18 +81,19 @@ impl Framer {
         self.unfinished.and_then(end).is_some_and(|end| end >= self.offset.saturating_add(bytes))
     }
 
-    /// Returns the next complete message. `None` if the whole input was consumed.
+    /// Removes the next complete message from the input, which was captured at `at_ns`. `None` if the whole input was
+    /// consumed.
     #[inline]
-    pub fn next<'f, 'i: 'f>(&'f mut self, input: &mut Input<'i>) -> Result<Option<Frame<'f>>, OutOfSync> {
-        let (at_ns, offset) = (input.at_ns, self.offset);
+    pub fn next<'f, 'i: 'f>(&'f mut self, at_ns: u64, input: &mut &'i [u8]) -> Result<Option<Frame<'f>>, OutOfSync> {
+        let offset = self.offset;
         if self.unfinished.is_none() {
-            if let Some(whole) = self.whole(&mut input.bytes, u64::MAX)? {
+            if let Some(whole) = self.whole(input, u64::MAX)? {
                 let bytes = &whole[..whole.len().min(KEPT_BYTES)];
                 return Ok(Some(Frame { offset, length: whole.len() as u64, first_ns: at_ns, last_ns: at_ns, bytes }));
             }
-            self.begin(at_ns, input.bytes);
+            self.begin(at_ns, input);
         }
-        let is_there = self.gather(&mut input.bytes, |length| length)?;
+        let is_there = self.gather(input, |length| length)?;
         Ok(if is_there { self.finish(at_ns) } else { None })
     }
 

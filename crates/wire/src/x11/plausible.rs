@@ -4,7 +4,7 @@
 
 use super::decode::Decoder;
 use super::names::Names;
-use super::search::{Plausibility, Search};
+use super::search::Search;
 use super::xproto;
 use crate::observe::Direction;
 use xqos_x11::ByteOrder;
@@ -47,20 +47,15 @@ pub fn find(
         (Direction::Replies, None) => [None, None],
     };
     orders.into_iter().flatten().find_map(|order| {
-        let check = |bytes: &[u8]| match length(phase(direction), order, bytes) {
-            Length::Known(length) if length <= MAX_MESSAGE_BYTES => {
-                let is_possible = match direction {
-                    Direction::Requests => Some(is_request(bytes, length, names)),
-                    Direction::Replies => order.u16(bytes, 2).map(|low| is_from_server(bytes, low, decoder)),
-                };
-                match is_possible {
-                    Some(true) => Plausibility::Fits(length),
-                    Some(false) => Plausibility::No,
-                    None => Plausibility::Short,
-                }
-            }
-            Length::Needs(_) => Plausibility::Short,
-            Length::Known(_) | Length::Impossible => Plausibility::No,
+        let check = |bytes: &[u8]| {
+            let length = length(phase(direction), order, bytes);
+            let Length::Known(known) = length else { return length };
+            let is_possible = match (direction, order.u16(bytes, 2)) {
+                (Direction::Requests, _) => is_request(bytes, known, names),
+                (Direction::Replies, Some(low)) => is_from_server(bytes, low, decoder),
+                (Direction::Replies, None) => return Length::Needs(4),
+            };
+            if is_possible && known <= MAX_MESSAGE_BYTES { length } else { Length::Impossible }
         };
         Some((order, search.find(order, missing, check)?))
     })

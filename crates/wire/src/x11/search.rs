@@ -5,7 +5,9 @@
 //! offset is accepted if a chain of [`CHAIN`] messages starts there. If the chain ends with a packet, fewer suffice:
 //! [`CHAIN_TO_END`], or one if the offset is also the start of a packet.
 
+use crate::observe::Piece;
 use xqos_x11::ByteOrder;
+use xqos_x11::length::Length;
 
 /// Number of messages that cannot be a coincidence: each one rules out at least nine of ten wrong offsets.
 const CHAIN: usize = 8;
@@ -18,29 +20,13 @@ const MAX_PACKETS: usize = 256;
 /// Maximum number of undecided offsets, which need more bytes. Only random data has more.
 const MAX_UNDECIDED: usize = 64;
 
-/// Result of examining an offset.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Plausibility {
-    /// A message of this length may start here.
-    Fits(u64),
-    /// More bytes are needed to decide.
-    Short,
-    No,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub struct PacketStart {
-    pub offset: u64,
-    pub at_ns: u64,
-    pub acknowledged: u64,
-}
-
 #[derive(Debug)]
 pub struct Search {
     /// Stream offset of the first byte kept.
     start: u64,
     bytes: Vec<u8>,
-    packet_starts: Vec<PacketStart>,
+    /// The packets, without their bytes.
+    packet_starts: Vec<Piece<'static>>,
     /// Messages start at offsets that are multiples of four. True if the start of the stream was captured.
     is_aligned: bool,
     scans: [Scan; 2],
@@ -68,10 +54,10 @@ impl Search {
         self.start + self.bytes.len() as u64
     }
 
-    pub fn push(&mut self, packet: PacketStart, bytes: &[u8]) {
+    pub fn push(&mut self, piece: &Piece<'_>) {
         // Search only the end of a long piece.
-        let skipped = bytes.len().saturating_sub(MAX_BYTES / 2);
-        let (offset, bytes) = (packet.offset + skipped as u64, &bytes[skipped..]);
+        let skipped = piece.bytes.len().saturating_sub(MAX_BYTES / 2);
+        let (offset, bytes) = (piece.offset + skipped as u64, &piece.bytes[skipped..]);
         if offset != self.end() {
             // No chain crosses missing bytes.
             self.forget(self.bytes.len());
@@ -82,19 +68,21 @@ impl Search {
         if let Some(packet) = self.packet_starts.get(MAX_PACKETS) {
             self.forget((packet.offset - self.start) as usize);
         }
-        self.packet_starts.push(PacketStart { offset, ..packet });
+        let Piece { direction, at_ns, acknowledged, .. } = *piece;
+        self.packet_starts.push(Piece { direction, at_ns, offset, acknowledged, bytes: &[], missing: 0 });
         self.bytes.extend(bytes);
     }
 
     /// Finds the first offset where messages start, in one byte order. The next `missing` bytes were not captured.
-    pub fn find(&mut self, order: ByteOrder, missing: u64, check: impl Fn(&[u8]) -> Plausibility) -> Option<u64> {
+    /// `check` returns the length of the message that may start with these bytes.
+    pub fn find(&mut self, order: ByteOrder, missing: u64, check: impl Fn(&[u8]) -> Length) -> Option<u64> {
         let mut scan = std::mem::take(&mut self.scans[order as usize]);
         let found = self.scan(&mut scan, missing, &check);
         self.scans[order as usize] = scan;
         Some(self.start + found? as u64)
     }
 
-    fn scan(&self, scan: &mut Scan, missing: u64, check: &impl Fn(&[u8]) -> Plausibility) -> Option<usize> {
+    fn scan(&self, scan: &mut Scan, missing: u64, check: &impl Fn(&[u8]) -> Length) -> Option<usize> {
         let again = std::mem::take(&mut scan.undecided);
         let new = (scan.tried..self.bytes.len()).filter(|&place| self.is_candidate(place));
         for place in again.into_iter().chain(new) {
@@ -112,16 +100,16 @@ impl Search {
         !self.is_aligned || (self.start + place as u64) % 4 == 0
     }
 
-    fn judge(&self, start: usize, missing: u64, check: &impl Fn(&[u8]) -> Plausibility) -> Verdict {
+    fn judge(&self, start: usize, missing: u64, check: &impl Fn(&[u8]) -> Length) -> Verdict {
         let mut place = start;
         for count in 0..CHAIN {
             let left = (self.bytes.len() - place) as u64;
             let length = if left == 0 { None } else { Some(check(&self.bytes[place..])) };
             match length {
-                Some(Plausibility::Fits(length)) if length <= left => place += length as usize,
-                Some(Plausibility::No) => return Verdict::Rejected,
+                Some(Length::Known(length)) if length <= left => place += length as usize,
+                Some(Length::Impossible) => return Verdict::Rejected,
                 // The last message ends within the missing bytes.
-                Some(Plausibility::Fits(length)) if missing > 0 && length <= left + missing => {
+                Some(Length::Known(length)) if missing > 0 && length <= left + missing => {
                     return self.trust(start, count + 1);
                 }
                 None => return self.trust(start, count),
@@ -156,13 +144,13 @@ impl Search {
     }
 
     /// The bytes from an offset on, packet by packet.
-    pub fn pieces(&self, from: u64) -> impl Iterator<Item = (PacketStart, &[u8])> {
+    pub fn pieces(&self, from: u64) -> impl Iterator<Item = Piece<'_>> {
         self.packet_starts.iter().enumerate().filter_map(move |(index, packet)| {
             let next = self.packet_starts.get(index + 1).map_or(self.end(), |next| next.offset);
             let begin = packet.offset.max(from).max(self.start);
             let range = (begin - self.start) as usize..(next.max(begin) - self.start) as usize;
             let bytes = self.bytes.get(range).filter(|bytes| !bytes.is_empty())?;
-            Some((PacketStart { offset: begin, ..*packet }, bytes))
+            Some(Piece { offset: begin, bytes, ..*packet })
         })
     }
 }
