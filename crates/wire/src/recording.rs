@@ -120,14 +120,14 @@ impl Recorder {
         if self.needs_messages {
             self.session.packet(record);
         }
-        let was_running = self.output.trigger.state() == State::Running;
+        let was_running = self.output.trigger.state == State::Running;
         let Recorder { session, output, .. } = self;
         match &mut session.observers.scrubber {
             Some(scrubber) => scrubber.take(record, &mut |record| output.take(record)),
             None => output.take(record),
         }
         output.trigger.observe(record.at_ns, session.observers.watcher.take());
-        let is_running = output.trigger.state() == State::Running;
+        let is_running = output.trigger.state == State::Running;
         self.print(was_running || is_running);
         self.follow_trigger(was_running, record.at_ns);
     }
@@ -137,7 +137,7 @@ impl Recorder {
         let watcher = &mut self.session.observers.watcher;
         watcher.advance_to(now_ns);
         let seen = watcher.take();
-        let was_running = self.output.trigger.state() == State::Running;
+        let was_running = self.output.trigger.state == State::Running;
         if seen != SeenEvents::default() {
             self.output.trigger.observe(now_ns, seen);
         }
@@ -147,7 +147,7 @@ impl Recorder {
 
     /// True if nothing more will be recorded.
     pub fn is_over(&self) -> bool {
-        self.output.trigger.state() == State::Over || self.output.recorded.error.is_some()
+        self.output.trigger.state == State::Over || self.output.recorded.error.is_some()
     }
 
     pub fn recorded(&self) -> &Recorded {
@@ -162,7 +162,7 @@ impl Recorder {
         self.flush_scrubber();
         self.flush();
         let (left_out, given_up) = self.session.observers.scrubber.map_or((0, 0), |it| (it.left_out, it.given_up));
-        let (has_started, numbered) = (self.output.trigger.has_started(), self.output.numbered());
+        let (has_started, numbered) = (self.output.trigger.has_started, self.output.numbered());
         Recorded { has_started, left_out, given_up, numbered, ..self.output.recorded }
     }
 
@@ -180,7 +180,7 @@ impl Recorder {
     /// Writes what was held when the recording starts. When it ends, writes the packets still in the scrubber, which
     /// arrived before the end.
     fn follow_trigger(&mut self, was_running: bool, now_ns: u64) {
-        match self.output.trigger.state() {
+        match self.output.trigger.state {
             State::Running if !was_running => self.output.start(now_ns),
             State::Over if was_running => {
                 self.flush_scrubber();

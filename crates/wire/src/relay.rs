@@ -80,8 +80,8 @@ pub struct Relay {
 impl Relay {
     /// Starts relaying clients of this display and recording them.
     pub fn start(upstream: Upstream, target: Target, settings: &Settings) -> Result<Relay, RelayError> {
-        let display = Arc::new(Display::make(upstream.screen()).map_err(RelayError::Display)?);
-        let authority = Authority::of_upstream(&upstream, display.number()).map_err(RelayError::Authority)?;
+        let display = Arc::new(Display::make(upstream.display.screen).map_err(RelayError::Display)?);
+        let authority = Authority::of_upstream(&upstream, display.number).map_err(RelayError::Authority)?;
         let open = Arc::<[AtomicUsize; 2]>::default();
         let run = Loop::new(Arc::clone(&display), upstream, Arc::clone(&open));
         let settings = settings.clone();

@@ -167,7 +167,7 @@ figures! {
     blocked_window_s: f64 { title: "WINDOW" } => seconds(it.1.blocked.window.total_ns());
     blocked_receiver_s: f64 { title: "RECEIVER" } => seconds(it.1.blocked.receiver.total_ns());
     /// Rate of the slowest link, if it was ever busy.
-    link_bytes_per_s: Option<u64> { title: "LINK kB/s", rank: 4 } => it.1.bytes_per_second();
+    link_bytes_per_s: Option<u64> { title: "LINK kB/s", rank: 4 } => it.1.rate.bytes_per_second;
     /// Shortest round trip from the capturing machine.
     round_trip_s: Option<f64> => it.1.round_trip_ns().map(seconds);
 }

@@ -166,7 +166,7 @@ fn figures_and_plots_of_a_part_have_names_and_no_start_up() {
     assert!(names.clone().all(|name| !name.contains("request")), "{:?}", names.collect::<Vec<_>>());
     let mut plot = Plot::new(Choice::default());
     observe(&part, &mut plot);
-    let drawn: usize = plot.connections.values().flat_map(|one| &one.tracks).map(|track| track.messages.count()).sum();
+    let drawn: usize = plot.connections.values().flat_map(|one| &one.tracks).map(|track| track.messages.count).sum();
     assert_eq!(drawn, lines(&part).0.0.len());
 }
 

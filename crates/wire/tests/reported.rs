@@ -47,7 +47,7 @@ fn drawn(packets: &[Captured]) -> (Vec<Bar>, Vec<MessageMark>, usize, Vec<[u64; 
     assert_eq!(plot.connections.len(), 1);
     let one = plot.busiest().unwrap();
     let tracks = || one.tracks.iter();
-    let gaps = tracks().map(|track| track.gaps.count()).sum();
+    let gaps = tracks().map(|track| track.gaps.count).sum();
     (
         tracks().flat_map(|it| it.bars()).collect(),
         tracks().flat_map(|it| it.marks()).collect(),

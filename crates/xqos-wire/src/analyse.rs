@@ -222,8 +222,7 @@ impl Arguments {
     fn print_images(&self, file: &Path) -> Result<()> {
         let mut images = Images::default();
         read(file, &self.port, vec![&mut images])?;
-        let figures = images.figures();
-        if self.json { output::json(&figures) } else { output::print(&text::images(&figures)) }
+        if self.json { output::json(&images.figures) } else { output::print(&text::images(&images.figures)) }
     }
 
     fn write_tables(&self, report: &Report, file: &Path) -> Result<()> {

@@ -116,7 +116,7 @@ impl Arguments {
         let signals = Signals::watch().context("cannot watch for the program's end")?;
         let mut master = MasterConnection::new(self)?;
         let server = if self.is_untrusted() {
-            untrusted::cookie(&named, master.folder())?
+            untrusted::cookie(&named, &master.folder)?
         } else {
             let (name, data) = cookie(&upstream).unwrap_or_default();
             Cookie { name, data }
@@ -129,7 +129,7 @@ impl Arguments {
         if !master.prepare(&own)? || self.copy && !master.copy()? {
             return Ok(ExitCode::FAILURE);
         }
-        let screen = upstream.screen();
+        let screen = upstream.display.screen;
         let gate = Gate::start(&master.socket(), own, server, upstream);
         gate.context("cannot create the session's socket")?;
         let is_forwarded = master.forward();

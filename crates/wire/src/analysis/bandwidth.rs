@@ -24,14 +24,7 @@ impl ByteUse {
         [ByteUse::Images, ByteUse::Glyphs, ByteUse::FontMetrics, ByteUse::Properties, ByteUse::Text, ByteUse::Rest];
 
     pub fn name(self) -> &'static str {
-        match self {
-            ByteUse::Images => "images",
-            ByteUse::Glyphs => "glyphs",
-            ByteUse::FontMetrics => "font metrics",
-            ByteUse::Properties => "properties",
-            ByteUse::Text => "text",
-            ByteUse::Rest => "rest",
-        }
+        ["images", "glyphs", "font metrics", "properties", "text", "rest"][self as usize]
     }
 
     /// Use of a request and its reply. Glyphs are the cost of client-side fonts, and metrics that of core fonts.

@@ -135,14 +135,10 @@ pub struct CodecFigures {
 #[derive(Debug, Default)]
 pub struct Images {
     held: HashMap<ConnectionId, HeldBytes>,
-    figures: Vec<CodecFigures>,
+    pub figures: Vec<CodecFigures>,
 }
 
 impl Images {
-    pub fn figures(self) -> Vec<CodecFigures> {
-        self.figures
-    }
-
     fn measure(figures: &mut Vec<CodecFigures>, image: &Image<'_>, of: &'static str) {
         for (codec, compress) in CODECS {
             let began = processor_s();
@@ -219,7 +215,7 @@ mod tests {
         }
         images.ended(ConnectionId(0), 0, Ending::Open);
         assert!(images.held.is_empty(), "a connection that has ended needs no memory");
-        images.figures().iter().map(|sum| (sum.codec, sum.requests, sum.bytes)).collect()
+        images.figures.iter().map(|sum| (sum.codec, sum.requests, sum.bytes)).collect()
     }
 
     #[test]

@@ -28,6 +28,7 @@ struct Bin {
 /// Measurements of one link, and the rate derived from them.
 #[derive(Clone, Debug)]
 pub struct Rate {
+    /// Rate with headers, if enough was sent to measure it.
     pub bytes_per_second: Option<u64>,
     pub began_ns: u64,
     passed: u64,

@@ -61,7 +61,7 @@ pub struct Transmitter {
     in_flight: VecDeque<Sent>,
     /// Time at which all of `in_flight` leaves the link at the current rate; [`u64::MAX`] while the rate is unknown.
     free_ns: u64,
-    rate: Rate,
+    pub rate: Rate,
     round_trip: Option<RoundTrip>,
     last_sent: Option<Sent>,
     /// Arrival times of pure acknowledgements that can elicit data.
@@ -73,11 +73,6 @@ impl Transmitter {
     /// Shortest round trip from the capturing machine to the receiver, including its own packets.
     pub fn round_trip_ns(&self) -> Option<u64> {
         self.round_trip.map(|shortest| shortest.ns)
-    }
-
-    /// Rate of the slowest link, headers included, if enough was sent to measure it.
-    pub fn bytes_per_second(&self) -> Option<u64> {
-        self.rate.bytes_per_second
     }
 
     /// Restarts with nothing sent, but keeps the known rate and round trip of the link.
@@ -92,12 +87,12 @@ impl Transmitter {
     }
 
     pub(super) fn point(&self, other: &Transmitter) -> CapturePoint {
-        let own = self.bytes_per_second();
+        let own = self.rate.bytes_per_second;
         let is_after_link = match (self.round_trip, other.round_trip) {
             (Some(own), Some(others)) => own.ns < others.ns,
             _ => false,
         };
-        CapturePoint { is_after_link, loop_ns: other.base_ns(own), rate: other.bytes_per_second() }
+        CapturePoint { is_after_link, loop_ns: other.base_ns(own), rate: other.rate.bytes_per_second }
     }
 
     pub(super) fn add_handshake(&mut self, span: &Span, point: &CapturePoint) {
@@ -187,7 +182,7 @@ impl Transmitter {
     }
 
     fn ns_of(&self, size: u64, point: &CapturePoint) -> Option<u64> {
-        Some(rate::ns_of(size, self.bytes_per_second().or(point.rate)?))
+        Some(rate::ns_of(size, self.rate.bytes_per_second.or(point.rate)?))
     }
 
     fn track(&mut self, sent: Sent) {
@@ -293,7 +288,7 @@ impl Transmitter {
 
     /// Propagation delay of the round trip. Uses the other direction's rate while this one's is unknown.
     fn base_ns(&self, others: Option<u64>) -> u64 {
-        let rate = self.bytes_per_second().or(others);
+        let rate = self.rate.bytes_per_second.or(others);
         let own_ns = |size| rate.map_or(0, |rate| rate::ns_of(size, rate));
         self.round_trip.map_or(0, |shortest| shortest.ns.saturating_sub(own_ns(shortest.size)))
     }

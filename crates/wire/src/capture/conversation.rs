@@ -29,7 +29,8 @@ enum Purpose {
 
 #[derive(Debug, Default)]
 pub struct Conversation {
-    ports: [u16; 2],
+    /// Ports of client and server.
+    pub ports: [u16; 2],
     /// Next sequence numbers of client and server, and the sequence number up to which each has received data.
     next: [u32; 2],
     received: [u32; 2],
@@ -42,10 +43,6 @@ pub struct Conversation {
 impl Conversation {
     pub fn new(client_port: u16, server_port: u16) -> Conversation {
         Conversation { ports: [client_port, server_port], ..Conversation::default() }
-    }
-
-    pub fn client_port(&self) -> u16 {
-        self.ports[0]
     }
 
     /// Makes the client's SYN, or the server's SYN-ACK.

@@ -54,7 +54,7 @@ pub struct Drops {
 
 pub struct Live {
     capture: Capture<Active>,
-    link: Link,
+    pub link: Link,
 }
 
 impl fmt::Debug for Live {
@@ -87,10 +87,6 @@ impl Live {
             other => Link(other),
         };
         Ok(Live { capture, link })
-    }
-
-    pub fn link(&self) -> Link {
-        self.link
     }
 
     /// Returns the next packet. If there is none yet, poll the file descriptor.

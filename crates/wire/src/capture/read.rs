@@ -285,7 +285,7 @@ fn take_pcapng_block<'b>(
         // A simple packet block has no timestamp.
         Block::SimplePacket(packet) => {
             let (link, length) = (interfaces.first()?.link, packet.origlen);
-            return Some((Record::new(times.last_ns(), link, length, cut(packet.data, length)), false));
+            return Some((Record::new(times.last_ns, link, length, cut(packet.data, length)), false));
         }
         Block::Unknown(block) => {
             let (two, four) = obsolete_order(block)?;

@@ -43,7 +43,7 @@ pub struct Times {
     without_time: u64,
     set_back: u64,
     first_ns: u64,
-    last_ns: u64,
+    pub last_ns: u64,
     has_passed: bool,
     is_fine: bool,
 }
@@ -51,10 +51,6 @@ pub struct Times {
 impl Times {
     pub fn of(beginning: &[u8]) -> Times {
         Times { are_nanoseconds: is_pcap_of_nanoseconds(beginning), ..Times::default() }
-    }
-
-    pub fn last_ns(&self) -> u64 {
-        self.last_ns
     }
 
     pub fn take(&mut self, at_ns: u64, has_time: bool) {

@@ -71,12 +71,7 @@ impl Outcome {
     const ALL: [Outcome; 4] = [Outcome::Delivered, Outcome::Lost, Outcome::Dropped, Outcome::Unfinished];
 
     fn name(self) -> &'static str {
-        match self {
-            Outcome::Delivered => "delivered",
-            Outcome::Lost => "lost",
-            Outcome::Dropped => "dropped",
-            Outcome::Unfinished => "unfinished",
-        }
+        ["delivered", "lost", "dropped", "unfinished"][self as usize]
     }
 }
 
@@ -111,10 +106,7 @@ impl fmt::Display for Entry {
 }
 
 fn name(direction: Direction) -> &'static str {
-    match direction {
-        Direction::Requests => "requests",
-        Direction::Replies => "replies",
-    }
+    ["requests", "replies"][direction as usize]
 }
 
 #[derive(Debug)]

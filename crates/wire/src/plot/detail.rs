@@ -26,7 +26,7 @@ impl Columns {
 
 /// Packets with data. If there are more packets than columns, the packets of each column are joined.
 pub fn bars(track: &Track, columns: &Columns) -> Vec<Bar> {
-    let is_sparse = track.packets.count() as u64 <= columns.count;
+    let is_sparse = track.packets.count as u64 <= columns.count;
     let mut bars: Vec<Bar> = Vec::new();
     let mut last_retransmission = None;
     for bar in track.bars().filter(|bar| bar.length > 0) {
@@ -65,7 +65,7 @@ pub fn steps(track: &Track, columns: &Columns) -> Vec<Step> {
 
 /// The messages to draw, in stream order: all of them, or the longest.
 pub fn marks(track: &Track) -> Vec<MessageMark> {
-    if track.messages.count() <= MAX_MARKS {
+    if track.messages.count <= MAX_MARKS {
         return track.marks().collect();
     }
     let mut longest: Vec<MessageMark> = Vec::with_capacity(2 * MAX_MARKS);

@@ -139,9 +139,9 @@ impl Packed<'_> {
     fn facts(&self) -> ConnectionFacts {
         let Packed { connection, states } = self;
         let counts = |track: &Track, [network, receiver, waiting]: &[Rows<2>; 3]| {
-            let own = [track.packets.count(), track.acknowledgements.count(), track.messages.count()];
+            let own = [track.packets.count, track.acknowledgements.count, track.messages.count];
             let [packets, steps, messages] = own;
-            [packets, steps, messages, track.gaps.count(), network.count(), receiver.count(), waiting.count()]
+            [packets, steps, messages, track.gaps.count, network.count, receiver.count, waiting.count]
         };
         let [requests, replies] = &connection.tracks;
         ConnectionFacts {
@@ -154,7 +154,7 @@ impl Packed<'_> {
             ended_ns: connection.ended_ns,
             bytes: [requests.bytes, replies.bytes],
             rows: [counts(requests, &states[0]), counts(replies, &states[1])],
-            trips: connection.trips.count(),
+            trips: connection.trips.count,
         }
     }
 
@@ -177,5 +177,5 @@ fn rows(list: &[Span]) -> Rows<2> {
 }
 
 fn columns<const N: usize>(rows: &Rows<N>, out: &mut impl Write) -> io::Result<()> {
-    rows.columns().iter().try_for_each(|column| out.write_all(column))
+    rows.columns.iter().try_for_each(|column| out.write_all(column))
 }

@@ -8,9 +8,9 @@ use std::array;
 
 #[derive(Clone, Debug)]
 pub struct Rows<const N: usize> {
-    columns: [Vec<u8>; N],
+    pub columns: [Vec<u8>; N],
     last: [u64; N],
-    count: usize,
+    pub count: usize,
 }
 
 impl<const N: usize> Default for Rows<N> {
@@ -29,16 +29,8 @@ impl<const N: usize> Rows<N> {
         self.count += 1;
     }
 
-    pub fn count(&self) -> usize {
-        self.count
-    }
-
     pub fn is_empty(&self) -> bool {
         self.count == 0
-    }
-
-    pub fn columns(&self) -> &[Vec<u8>; N] {
-        &self.columns
     }
 
     pub fn iter(&self) -> impl Iterator<Item = [u64; N]> + '_ {
@@ -85,13 +77,13 @@ mod tests {
         let mut kept = Rows::default();
         rows.iter().for_each(|&row| kept.push(row));
         assert_eq!(kept.iter().collect::<Vec<_>>(), rows);
-        assert_eq!(kept.count(), rows.len());
+        assert_eq!(kept.count, rows.len());
     }
 
     #[test]
     fn a_steady_stream_takes_a_byte_for_each_number() {
         let mut kept = Rows::default();
         (0..1000).for_each(|at| kept.push([at * 60, at]));
-        assert_eq!(kept.columns().each_ref().map(Vec::len), [1000, 1000]);
+        assert_eq!(kept.columns.each_ref().map(Vec::len), [1000, 1000]);
     }
 }

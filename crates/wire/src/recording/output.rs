@@ -58,7 +58,7 @@ impl Output {
     }
 
     pub fn take(&mut self, record: &Record<'_>) {
-        if self.trigger.state() == State::Waiting { self.hold(record) } else { self.write_packet(record) }
+        if self.trigger.state == State::Waiting { self.hold(record) } else { self.write_packet(record) }
     }
 
     /// Writes the packets that arrived before the start.

@@ -103,8 +103,8 @@ pub enum State {
 #[derive(Clone, Debug)]
 pub struct Trigger {
     settings: Settings,
-    state: State,
-    has_started: bool,
+    pub state: State,
+    pub has_started: bool,
     started_ns: Option<u64>,
     last_message_ns: Option<u64>,
 }
@@ -114,14 +114,6 @@ impl Trigger {
         let has_started = settings.start == Start::Now;
         let state = if has_started { State::Running } else { State::Waiting };
         Trigger { settings, state, has_started, started_ns: None, last_message_ns: None }
-    }
-
-    pub fn state(&self) -> State {
-        self.state
-    }
-
-    pub fn has_started(&self) -> bool {
-        self.has_started
     }
 
     /// Begins again after the stop event, if that is wanted. Returns whether it is.
@@ -185,7 +177,7 @@ mod tests {
     #[test]
     fn a_recording_runs_from_the_first_start_event_to_the_next_stop_event() {
         let mut trigger = trigger(Start::On(WINDOW), Stop::On(TriggerEvent::Key), false);
-        assert!(!trigger.has_started());
+        assert!(!trigger.has_started);
         for (seen, state) in [
             (STOP, State::Waiting),
             (MESSAGE, State::Waiting),
@@ -195,21 +187,21 @@ mod tests {
             (START, State::Over),
         ] {
             trigger.observe(1, seen);
-            assert_eq!(trigger.state(), state, "{seen:?}");
+            assert_eq!(trigger.state, state, "{seen:?}");
         }
-        assert!(trigger.has_started() && !trigger.restart() && trigger.state() == State::Over);
+        assert!(trigger.has_started && !trigger.restart() && trigger.state == State::Over);
     }
 
     #[test]
     fn a_repeated_recording_waits_for_its_start_event_again() {
         let mut trigger = trigger(Start::On(WINDOW), Stop::Quiet { ns: 100 }, true);
         for at_ns in [1000, 2000, 3000] {
-            assert_eq!(trigger.state(), State::Waiting);
+            assert_eq!(trigger.state, State::Waiting);
             trigger.observe(at_ns, START);
             trigger.advance_to(at_ns + 99);
-            assert!(trigger.state() == State::Running && !trigger.restart());
+            assert!(trigger.state == State::Running && !trigger.restart());
             trigger.advance_to(at_ns + 100);
-            assert!(trigger.state() == State::Over && trigger.restart());
+            assert!(trigger.state == State::Over && trigger.restart());
         }
     }
 
@@ -217,17 +209,17 @@ mod tests {
     fn quiet_is_counted_from_the_last_message_and_not_before_the_first() {
         let mut trigger = trigger(Start::Now, Stop::Quiet { ns: 100 }, true);
         trigger.advance_to(5000);
-        assert_eq!(trigger.state(), State::Running, "nobody has said anything yet");
+        assert_eq!(trigger.state, State::Running, "nobody has said anything yet");
         trigger.observe(5000, MESSAGE);
         trigger.observe(5050, NOTHING);
         trigger.advance_to(5099);
         trigger.observe(5099, MESSAGE);
         trigger.advance_to(5198);
-        assert_eq!(trigger.state(), State::Running);
+        assert_eq!(trigger.state, State::Running);
         trigger.advance_to(5199);
-        assert!(trigger.state() == State::Over && trigger.restart());
+        assert!(trigger.state == State::Over && trigger.restart());
         trigger.advance_to(9000);
-        assert_eq!(trigger.state(), State::Running, "the silence before the new start does not count");
+        assert_eq!(trigger.state, State::Running, "the silence before the new start does not count");
     }
 
     #[test]
@@ -236,12 +228,12 @@ mod tests {
         trigger.observe(1000, MESSAGE);
         trigger.observe(5000, SeenEvents { start: true, ..NOTHING });
         trigger.advance_to(5500);
-        assert_eq!(trigger.state(), State::Running, "nobody has said anything since the signal");
+        assert_eq!(trigger.state, State::Running, "nobody has said anything since the signal");
         trigger.observe(6000, MESSAGE);
         trigger.advance_to(6099);
-        assert_eq!(trigger.state(), State::Running);
+        assert_eq!(trigger.state, State::Running);
         trigger.advance_to(6100);
-        assert_eq!(trigger.state(), State::Over);
+        assert_eq!(trigger.state, State::Over);
     }
 
     #[test]
@@ -252,9 +244,9 @@ mod tests {
         trigger.observe(2000, START);
         trigger.observe(2050, START);
         trigger.advance_to(2099);
-        assert_eq!(trigger.state(), State::Running);
+        assert_eq!(trigger.state, State::Running);
         trigger.advance_to(2100);
-        assert_eq!(trigger.state(), State::Over);
+        assert_eq!(trigger.state, State::Over);
     }
 
     #[test]
@@ -263,9 +255,9 @@ mod tests {
         for from_ns in [1000, 2000] {
             trigger.advance_to(from_ns);
             trigger.advance_to(from_ns + 99);
-            assert_eq!(trigger.state(), State::Running);
+            assert_eq!(trigger.state, State::Running);
             trigger.advance_to(from_ns + 100);
-            assert!(trigger.state() == State::Over && trigger.restart());
+            assert!(trigger.state == State::Over && trigger.restart());
         }
     }
 }

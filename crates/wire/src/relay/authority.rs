@@ -71,11 +71,11 @@ pub fn entry_for_path(path: &str, name: &[u8], data: &[u8]) -> Vec<u8> {
 /// Name and data of the authorization for the real display.
 pub fn cookie(upstream: &Upstream) -> Option<(Vec<u8>, Vec<u8>)> {
     // Treat an unreadable file as missing, as the program would.
-    let find = |family, address: &[u8]| get_auth(family, address, upstream.number()).ok().flatten();
+    let find = |family, address: &[u8]| get_auth(family, address, upstream.display.display).ok().flatten();
     if let Some(found) = upstream.path().and_then(|path| find(Family::LOCAL, path.as_bytes())) {
         return Some(found);
     }
-    let (family, address) = match upstream.host() {
+    let (family, address) = match upstream.host {
         None => (Family::LOCAL, xqos_sys::host_name().into_bytes()),
         Some(IpAddr::V4(address)) => (Family::INTERNET, address.octets().to_vec()),
         Some(IpAddr::V6(address)) => (Family::INTERNET6, address.octets().to_vec()),

@@ -21,7 +21,7 @@ const FOLDER: &str = "/tmp/.X11-unix";
 /// The relay's display. Its files are removed on drop.
 #[derive(Debug)]
 pub struct Display {
-    number: u16,
+    pub number: u16,
     screen: u16,
     pub listeners: [UnixListener; 2],
     // Field order matters: the lock file must be removed last.
@@ -61,10 +61,6 @@ impl Display {
         }
         stream.set_nonblocking(true)?;
         Ok((stream, peer.pid.as_raw_nonzero().get()))
-    }
-
-    pub fn number(&self) -> u16 {
-        self.number
     }
 
     pub fn name(&self) -> String {
@@ -108,9 +104,9 @@ mod tests {
     #[test]
     fn displays_get_distinct_numbers_and_remove_their_files() {
         let (one, other) = (Display::make(0).unwrap(), Display::make(2).unwrap());
-        assert_ne!(one.number(), other.number());
-        assert_eq!(other.name(), format!(":{}.2", other.number()));
-        let files = [format!("/tmp/.X{}-lock", one.number()), format!("{FOLDER}/X{}", one.number())];
+        assert_ne!(one.number, other.number);
+        assert_eq!(other.name(), format!(":{}.2", other.number));
+        let files = [format!("/tmp/.X{}-lock", one.number), format!("{FOLDER}/X{}", one.number)];
         let lock = fs::read_to_string(&files[0]).unwrap();
         assert_eq!((lock.len(), lock.trim().parse()), (11, Ok(std::process::id())));
         assert!(Path::new(&files[1]).exists());

@@ -118,7 +118,7 @@ impl Loop {
             return;
         };
         let port = client_port(self.relayed.connections, |port| {
-            self.connections.iter().any(|connection| connection.packets.client_port() == port)
+            self.connections.iter().any(|connection| connection.packets.ports[0] == port)
         });
         let mut packets = Conversation::new(port, self.upstream.port());
         let program = Some(program.as_str()).filter(|name| !name.is_empty());

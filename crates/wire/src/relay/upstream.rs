@@ -26,8 +26,9 @@ pub struct Socket {
 #[derive(Clone, Debug)]
 pub struct Upstream {
     name: String,
-    display: ParsedDisplay,
-    host: Option<IpAddr>,
+    pub display: ParsedDisplay,
+    /// The server's address, as authority files name it; `None` is this machine, or not known until [`Upstream::reach`].
+    pub host: Option<IpAddr>,
 }
 
 impl Upstream {
@@ -47,7 +48,7 @@ impl Upstream {
         }
     }
 
-    /// Connects to the display for the first time. Until then, [`Upstream::host`] is not known.
+    /// Connects to the display for the first time. Until then, `host` is not known.
     pub fn reach(&mut self) -> Result<Socket, RelayError> {
         let connected = connect(&self.display).map_err(|error| RelayError::Unreachable(self.name.clone(), error));
         connected.map(|(socket, host)| {
@@ -66,27 +67,14 @@ impl Upstream {
         self.display.connect_instruction().all(|address| is_here(&address))
     }
 
-    pub fn number(&self) -> u16 {
-        self.display.display
-    }
-
-    pub fn screen(&self) -> u16 {
-        self.display.screen
-    }
-
     /// The path of the server's socket, if the display is named by it, as launchd and `xqos ssh` do.
     pub fn path(&self) -> Option<&str> {
         path(&self.display)
     }
 
-    /// The server's address, as authority files name it; `None` is this machine.
-    pub fn host(&self) -> Option<IpAddr> {
-        self.host
-    }
-
     /// Port for captures. Displays whose port would not be recognized as X use the port of display 0.
     pub fn port(&self) -> u16 {
-        FIRST_PORT + if self.number() <= LAST_DISPLAY { self.number() } else { 0 }
+        FIRST_PORT + if self.display.display <= LAST_DISPLAY { self.display.display } else { 0 }
     }
 
     pub fn connect(&self) -> io::Result<Socket> {
@@ -147,7 +135,7 @@ mod tests {
         let named = |name| Upstream::named(Some(name)).unwrap();
         for name in ["unix:7.2", "unix/:7.2", "[::1]:7.2", "::1:7.2", "tcp/localhost:7.2", ":7.2"] {
             let upstream = named(name);
-            assert_eq!((upstream.number(), upstream.screen(), upstream.is_local()), (7, 2, true), "{name}");
+            assert_eq!((upstream.display.display, upstream.display.screen, upstream.is_local()), (7, 2, true), "{name}");
         }
         let address = |name| format!("{:?}", named(name).display.connect_instruction().collect::<Vec<_>>());
         assert_eq!(address("unix:7"), "[Socket(\"/tmp/.X11-unix/X7\")]");
@@ -162,7 +150,7 @@ mod tests {
         let name = format!("{}.2", path.display());
         let upstream = Upstream::find(Some(&name)).unwrap();
         listener.accept().unwrap();
-        assert_eq!((upstream.screen(), upstream.path()), (2, path.to_str()));
+        assert_eq!((upstream.display.screen, upstream.path()), (2, path.to_str()));
         std::fs::remove_file(&path).unwrap();
         assert!(matches!(Upstream::find(Some(&name)), Err(RelayError::NoDisplay(_))));
     }

@@ -44,8 +44,8 @@ impl Decoder {
 
     /// Adds the numbers and the unanswered requests. `begun` has the first bytes of a request that has not ended.
     pub fn save(&self, begun: &[u8], names: &Names, checkpoint: &mut Checkpoint) {
-        checkpoint.requests = self.sequence.requests();
-        checkpoint.answered = self.sequence.answered();
+        checkpoint.requests = self.sequence.requests;
+        checkpoint.answered = self.sequence.answered;
         checkpoint.is_certain = self.sequence.certain_until().is_none();
         let pending = self.pending.iter().map(|it| (it.sequence, it.major, it.minor, it.last_of_many));
         checkpoint.pending = pending.collect();
@@ -159,7 +159,7 @@ impl Decoder {
     fn event<'a>(&mut self, code: u8, frame: &Frame<'a>, order: ByteOrder, names: &'a mut Names) -> Message<'a> {
         // KeymapNotify is the only message without a sequence number.
         let sequence = match code & 0x7f {
-            xproto::KEYMAP_NOTIFY_EVENT => self.sequence.answered(),
+            xproto::KEYMAP_NOTIFY_EVENT => self.sequence.answered,
             _ => self.event_sequence(order.u16(frame.bytes, 2).unwrap_or(0)),
         };
         let name = names.event(code, byte(frame, 1), order.u16(frame.bytes, 8).unwrap_or(0));
@@ -168,7 +168,7 @@ impl Decoder {
 
     fn event_sequence(&mut self, low: u16) -> u64 {
         let sequence = self.sequence.widen(low);
-        let requests_before = self.sequence.requests();
+        let requests_before = self.sequence.requests;
         let raised = self.sequence.answer(sequence);
         if raised > 0 {
             self.pending.raise(self.sequence.certain_until().unwrap_or(requests_before), raised);

@@ -92,11 +92,11 @@ fn is_from_server(bytes: &[u8], low: u16, decoder: &Decoder) -> bool {
 fn is_possible_number(low: u16, decoder: &Decoder) -> bool {
     let sequence = decoder.sequence;
     // Before the server's first message, nothing is known about its sequence numbers.
-    let is_unknown = sequence.answered() == 0 && sequence.certain_until().is_some();
-    let ahead = u64::from(low.wrapping_sub(sequence.answered() as u16));
+    let is_unknown = sequence.answered == 0 && sequence.certain_until().is_some();
+    let ahead = u64::from(low.wrapping_sub(sequence.answered as u16));
     let most = match sequence.certain_until() {
         Some(_) => MAX_BETWEEN,
-        None => sequence.requests().saturating_sub(sequence.answered()),
+        None => sequence.requests.saturating_sub(sequence.answered),
     };
     is_unknown || ahead <= most
 }

@@ -12,9 +12,9 @@ const FITS_TO_TRUST: u32 = 4;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sequence {
     /// Number of the last request seen.
-    requests: u64,
+    pub requests: u64,
     /// Number in the last server message.
-    answered: u64,
+    pub answered: u64,
     uncertainty: Option<Uncertainty>,
 }
 
@@ -39,14 +39,6 @@ impl Sequence {
     pub fn count(&mut self) -> u64 {
         self.requests += 1;
         self.requests
-    }
-
-    pub fn requests(&self) -> u64 {
-        self.requests
-    }
-
-    pub fn answered(&self) -> u64 {
-        self.answered
     }
 
     /// Records that some requests were not captured.

@@ -23,7 +23,7 @@ pub fn capture(arguments: &Arguments, interface: &str) -> Result<()> {
     let filter = arguments.filter.clone().unwrap_or_else(|| filter_of(&ports));
     let mut live = Live::open(interface, &filter).map_err(|error| explained(error, interface))?;
     let settings = arguments.settings();
-    let recorder = Recorder::new(arguments.target()?, Some((live.link(), interface)), &settings);
+    let recorder = Recorder::new(arguments.target()?, Some((live.link, interface)), &settings);
     let mut recorder = recorder.with_context(|| arguments.cannot_write())?;
     let signals = arguments.signals().context("cannot watch for ^C")?;
     // The kernel drops packets if this process runs too late. Without the right to do this, the capture runs as usual.

@@ -41,10 +41,10 @@ impl Proxy {
         let upstream = Upstream::named(name)?;
         let waits = upstream.is_local() || matches!(caches, Caches::Each(_));
         let first = waits.then(|| connect(&upstream)).transpose()?;
-        let display = Display::make(upstream.screen());
+        let display = Display::make(upstream.display.screen);
         let display = Arc::new(display.context("cannot create the proxy's display in /tmp/.X11-unix")?);
         let own = Cookie::magic(secret().context("cannot create the cookie of the proxy's display")?);
-        let authority = Authority::make(display.number(), None, &own.name, &own.data);
+        let authority = Authority::make(display.number, None, &own.name, &own.data);
         let authority = authority.context("cannot write the cookie of the proxy's display")?;
         let settings = Settings { own_cookie: Some(own), ..settings };
         let state = Arc::default();

@@ -12,7 +12,7 @@ use std::fs::{self, DirBuilder, File};
 use std::io::{self, ErrorKind, Write};
 use std::mem;
 use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -28,7 +28,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(5);
 #[derive(Debug)]
 pub struct MasterConnection<'a> {
     arguments: &'a Arguments,
-    folder: PathBuf,
+    /// The session's folder on this side, which only the user can access.
+    pub folder: PathBuf,
     token: String,
     is_open: bool,
     /// Whether the connection is the user's own, to which the user's configuration leads.
@@ -51,11 +52,6 @@ impl MasterConnection<'_> {
         self.is_borrowed = self.control("check", &[]);
         self.is_open = self.is_borrowed;
         self.is_open
-    }
-
-    /// The session's folder on this side, which only the user can access.
-    pub fn folder(&self) -> &Path {
-        &self.folder
     }
 
     pub fn socket(&self) -> PathBuf {
