@@ -23,7 +23,6 @@ use crate::setup::{Cookie, refusal};
 use crate::shared::{MAX_QUEUED_BYTES, Outbox, Settings, SharedState};
 use crate::store::Store;
 use crate::windows::Windows;
-use std::fmt;
 use std::mem;
 use xqos_wire::x11::framing::{Framer, Piece};
 use xqos_wire::x11::greeting::Greeting;
@@ -36,32 +35,20 @@ const MAX_REQUEST_BYTES: usize = 4096;
 /// Maximum length of a stored reply, enough for the metrics of a core font with 65,536 glyphs.
 pub const MAX_REPLY_BYTES: usize = 1 << 20;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Fault {
-    /// The program's first bytes are not an X11 setup request.
+    #[error("a client was refused: it does not speak X11")]
     NotX,
+    #[error("a client was refused: it does not have this display's cookie")]
     Cookie,
-    /// The server refused the client; the server's reason was passed on to the program.
+    #[error("the X server refused a client, which shows the reason")]
     Refused,
-    /// The received bytes are not a valid request (`Program`) or not a valid server message (`Server`).
+    #[error("a client was disconnected: it sent an invalid request")]
     Program,
+    #[error("a client was disconnected: the server sent an invalid message")]
     Server,
 }
-
-impl fmt::Display for Fault {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(match self {
-            Fault::NotX => "a client was refused: it does not speak X11",
-            Fault::Cookie => "a client was refused: it does not have this display's cookie",
-            Fault::Refused => "the X server refused a client, which shows the reason",
-            Fault::Program => "a client was disconnected: it sent an invalid request",
-            Fault::Server => "a client was disconnected: the server sent an invalid message",
-        })
-    }
-}
-
-impl std::error::Error for Fault {}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
@@ -216,7 +203,7 @@ impl Near {
     fn has_room(&self) -> bool {
         let shared = &self.shared;
         let is_full = shared.to_server.is_full() || shared.to_program.is_full();
-        !is_full && shared.pending.len() < MAX_PENDING && shared.answers.ready_bytes() < MAX_QUEUED_BYTES
+        !is_full && shared.pending.len() < MAX_PENDING && shared.answers.ready_bytes < MAX_QUEUED_BYTES
     }
 
     fn close(&mut self, fault: Fault) {

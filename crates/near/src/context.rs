@@ -27,7 +27,7 @@ use xqos_x11::codes::FIRST_EXTENSION;
 const MAX_RESOURCES: usize = 4096;
 
 /// The state of a connection that determines what a request means.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct ConnectionContext {
     pub order: ByteOrder,
     pub greeting: Greeting,

@@ -23,16 +23,12 @@ pub struct Entry {
 /// All questions that a program asked, in order.
 #[derive(Clone, Debug, Default)]
 pub struct Memory {
-    entries: Vec<Entry>,
+    pub entries: Vec<Entry>,
     known: HashSet<u64>,
     bytes: usize,
 }
 
 impl Memory {
-    pub fn entries(&self) -> &[Entry] {
-        &self.entries
-    }
-
     pub fn add(&mut self, extension: &str, state: u64, request: &[u8]) {
         let mut hasher = DefaultHasher::new();
         // Servers assign an extension's major opcode, so it is left out.
@@ -63,11 +59,11 @@ mod tests {
     fn questions_are_remembered_once_and_within_limits() {
         let mut memory = memory();
         memory.add("RANDR", 7, &[150, 8, 2, 0, 1, 2, 3, 4]);
-        assert_eq!(memory.entries().len(), 2, "the major opcode is not significant");
+        assert_eq!(memory.entries.len(), 2, "the major opcode is not significant");
         memory.add("", 0, &[0; 4000]);
         for number in 0..100_000_u32 {
             memory.add("", 0, &number.to_le_bytes());
         }
-        assert!(memory.entries().len() <= MAX_ENTRIES && memory.bytes <= MAX_BYTES);
+        assert!(memory.entries.len() <= MAX_ENTRIES && memory.bytes <= MAX_BYTES);
     }
 }

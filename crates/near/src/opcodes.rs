@@ -47,7 +47,7 @@ pub struct Opcode {
 
 #[derive(Debug)]
 pub struct Opcodes {
-    names: Names,
+    pub names: Names,
     core: Box<[Opcode]>,
     extensions: [Option<Box<[Opcode]>>; 128],
 }
@@ -129,22 +129,9 @@ impl Opcodes {
         }
     }
 
-    /// For a request with several replies, the second byte of the last reply.
-    pub fn last_of_many(&self, major: u8, minor: u8) -> Option<u8> {
-        self.names.last_of_many(major, minor)
-    }
-
-    pub fn name(&mut self, major: u8, minor: u8) -> &str {
-        self.names.request(major, minor)
-    }
-
     /// The name of an extension; empty for the core protocol.
     pub fn extension(&self, major: u8) -> Option<&str> {
         if major < FIRST_EXTENSION { Some("") } else { self.names.extension_name(major) }
-    }
-
-    pub fn major(&self, extension: &str) -> Option<u8> {
-        self.names.major(extension)
     }
 
     /// The state that an event reports as changed.
@@ -170,7 +157,7 @@ mod tests {
         assert_eq!((of(135, 8).watch, of(135, 9).changes), (Some(Watch::Keys), Some(Watch::Keys)));
         assert_eq!(of(135, 4).row.class, Class::Never, "GetState changes with each key");
         assert_eq!(of(47, 0).watch, Some(Watch::Fonts));
-        assert_eq!((opcodes.major("RANDR"), opcodes.extension(135)), (Some(131), Some("XKEYBOARD")));
+        assert_eq!((opcodes.names.major("RANDR"), opcodes.extension(135)), (Some(131), Some("XKEYBOARD")));
     }
 
     #[test]

@@ -49,7 +49,7 @@ pub struct Pending {
 pub struct PendingQueue {
     queue: VecDeque<Pending>,
     /// The server's number of the last request that is certain to be answered.
-    last_certain: u64,
+    pub last_certain: u64,
 }
 
 impl PendingQueue {
@@ -58,10 +58,6 @@ impl PendingQueue {
             self.last_certain = pending.number;
         }
         self.queue.push_back(pending);
-    }
-
-    pub fn last_certain(&self) -> u64 {
-        self.last_certain
     }
 
     pub fn len(&self) -> usize {
@@ -114,15 +110,11 @@ struct QueuedAnswer {
 #[derive(Debug, Default)]
 pub struct AnswerQueue {
     queue: VecDeque<QueuedAnswer>,
-    ready_bytes: usize,
+    /// Total size of our own answers that wait for earlier replies.
+    pub ready_bytes: usize,
 }
 
 impl AnswerQueue {
-    /// Total size of our own answers that wait for earlier replies.
-    pub fn ready_bytes(&self) -> usize {
-        self.ready_bytes
-    }
-
     pub fn is_empty(&self) -> bool {
         self.queue.is_empty()
     }

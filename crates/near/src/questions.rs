@@ -27,7 +27,7 @@ use crate::context::{ConnectionContext, next_state, open_font};
 use crate::memory::{Entry, Memory};
 use crate::store::Store;
 use std::collections::{HashMap, HashSet};
-use std::fmt::{self, Write};
+use std::fmt::Write;
 use xqos_wire::answerable::{Class, row};
 use xqos_wire::x11::greeting::Screen;
 use xqos_x11::names::{self, Kind};
@@ -49,16 +49,9 @@ pub struct Questions {
 }
 
 /// The number of the first line that is not valid; the line after the last one if the file is cut off.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {0} is not a question of a start")]
 pub struct Damaged(pub usize);
-
-impl fmt::Display for Damaged {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "line {} is not a question of a start", self.0)
-    }
-}
-
-impl std::error::Error for Damaged {}
 
 /// A question, and the number of programs that asked it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,7 +72,7 @@ impl Questions {
     pub fn of(program: &str, memory: &Memory, context: &ConnectionContext, store: &Store) -> Questions {
         let mut states: HashMap<&str, u64> = HashMap::new();
         let (mut lines, mut known) = (Vec::new(), HashSet::new());
-        for entry in memory.entries() {
+        for entry in &memory.entries {
             let state = states.entry(&entry.extension).or_default();
             // Only one connection asks these questions again, so it can follow only one sequence of states.
             if !entry.extension.is_empty() && *state != entry.state {
@@ -383,10 +376,10 @@ mod tests {
         let there = context(0x99).greeting.screens[0];
         let asked = questions.usual().map(|line| line.build(Some(there), &|name| (name == b"A b%").then_some(7)));
         let asked: Vec<_> = asked.map(|asked| asked.unwrap().request).collect();
-        assert_eq!(asked[0], memory.entries()[0].request);
+        assert_eq!(asked[0], memory.entries[0].request);
         assert_eq!(asked[1], property(0x99, 7));
         assert_eq!(asked[2], named_request(NATIVE, op::INTERN_ATOM_REQUEST, 1, b"A b%"), "for GetAtomName");
-        assert_eq!(asked[3], memory.entries()[4].request, "the color");
+        assert_eq!(asked[3], memory.entries[4].request, "the color");
         assert_eq!(asked[4], monitors(0, 0x99));
         assert_eq!(asked.len(), 5, "no name is known for the property 201");
     }

@@ -83,7 +83,7 @@ impl SharedState {
         let Recipient::Program { number, last_of_many, asked_ns } = pending.recipient else { return };
         let more_follow = message[0] == REPLY && last_of_many.is_some_and(|last| last != message[1]);
         // The program has sent nothing since this request, so it waited for the reply.
-        if number == self.sequence.requests() && !more_follow {
+        if number == self.sequence.requests && !more_follow {
             self.report.took(now_ns.saturating_sub(asked_ns));
             if pending.is_certain {
                 self.report.of(pending.opcodes.0, pending.opcodes.1).left += 1;
@@ -141,7 +141,7 @@ impl SharedState {
         if let Some(edit) = pending.edit.filter(|_| message[0] == REPLY && is_whole) {
             edit.apply(self.order, &mut message);
         }
-        let has_valuators = store.opcodes.name(pending.opcodes.0, pending.opcodes.1).ends_with("::XIQueryDevice");
+        let has_valuators = store.opcodes.names.request(pending.opcodes.0, pending.opcodes.1).ends_with("::XIQueryDevice");
         if message[0] == ERROR {
             self.differs(pending.opcodes, class, "an error", store);
         } else if !is_whole || !is_same(self.order, given, &message, has_valuators) {

@@ -78,7 +78,7 @@ impl SharedState {
     /// Asks the server for a reply if it has answered none of so many requests that its 16-bit sequence numbers would
     /// become ambiguous. The program's library relies on answers that were given here.
     fn require_reply(&mut self) {
-        if self.sequence.sent() - self.pending.last_certain() < MAX_WITHOUT_REPLY {
+        if self.sequence.sent - self.pending.last_certain < MAX_WITHOUT_REPLY {
             return;
         }
         let number = self.sequence.next_own();
@@ -262,7 +262,7 @@ impl SharedState {
             return;
         }
         let opcodes = (request[0], request[1]);
-        let last_of_many = store.opcodes.last_of_many(opcodes.0, opcodes.1);
+        let last_of_many = store.opcodes.names.last_of_many(opcodes.0, opcodes.1);
         let recipient = Recipient::Program { number, last_of_many, asked_ns: now_ns };
         // For a request that no table lists, a reply is possible but not certain.
         let is_certain = has_reply == Some(true);
@@ -323,6 +323,6 @@ impl SharedState {
     }
 
     pub fn name(&self, opcodes: (u8, u8), store: &mut Store) -> String {
-        store.opcodes.name(opcodes.0, opcodes.1).to_owned()
+        store.opcodes.names.request(opcodes.0, opcodes.1).to_owned()
     }
 }

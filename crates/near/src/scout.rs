@@ -77,15 +77,16 @@ enum Query {
     Ignored,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Stage {
+    #[default]
     Setup,
     Extensions,
     Watching,
     Ended,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Scout {
     stage: Stage,
     /// The framing of the server's messages; `None` while [`Scout::from_server`] runs.
@@ -121,17 +122,10 @@ impl Scout {
         let mut out = Outbox::default();
         out.push(&cookie.setup(NATIVE));
         Scout {
-            stage: Stage::Setup,
             server: Some(Framer::with_limit(Phase::SetupReply, NATIVE, MAX_REPLY_BYTES)),
             out,
-            context: ConnectionContext::new(NATIVE, Greeting::default()),
-            number: 0,
-            pending: VecDeque::new(),
-            deferred: Vec::new(),
-            has_questions: false,
-            queried: HashSet::new(),
-            selected: Vec::new(),
             is_for_fonts: true,
+            ..Scout::default()
         }
     }
 
@@ -204,7 +198,7 @@ impl Scout {
     fn watch(&mut self, store: &mut Store) {
         let roots: Vec<u32> = self.context.greeting.screens.iter().map(|screen| screen.root).collect();
         for (name, watch) in WATCHED {
-            let Some(major) = store.opcodes.major(name) else { continue };
+            let Some(major) = store.opcodes.names.major(name) else { continue };
             // The program sent no version request, so the proxy must send one.
             if self.context.state(major) == 0 {
                 let version = match watch {

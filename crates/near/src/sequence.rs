@@ -10,9 +10,9 @@ use std::collections::VecDeque;
 #[derive(Debug, Default)]
 pub struct SequenceNumbers {
     /// Number of requests from the program.
-    requests: u64,
+    pub requests: u64,
     /// Number of requests sent to the server.
-    sent: u64,
+    pub sent: u64,
     /// The last sequence number that the server reported.
     reached: u64,
     /// The last sequence number that the program received.
@@ -34,15 +34,6 @@ impl SequenceNumbers {
     pub fn next_own(&mut self) -> u64 {
         self.sent += 1;
         self.own.push_back(self.sent);
-        self.sent
-    }
-
-    pub fn requests(&self) -> u64 {
-        self.requests
-    }
-
-    /// Number of requests sent to the server.
-    pub fn sent(&self) -> u64 {
         self.sent
     }
 

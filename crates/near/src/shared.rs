@@ -15,7 +15,6 @@ use crate::windows::Windows;
 use std::collections::BTreeSet;
 use verify::{Cells, Deferred};
 use xqos_wire::answerable::Class;
-use xqos_wire::x11::greeting::Greeting;
 use xqos_x11::ByteOrder;
 
 /// Maximum number of bytes queued for one side. At this limit, the proxy stops reading from the other side.
@@ -77,7 +76,7 @@ impl Outbox {
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct SharedState {
     pub settings: Settings,
     pub order: ByteOrder,
@@ -108,30 +107,8 @@ pub struct SharedState {
 
 impl SharedState {
     pub fn new(settings: Settings) -> SharedState {
-        let order = ByteOrder::Little;
-        let context = ConnectionContext::new(order, Greeting::default());
-        SharedState {
-            settings,
-            order,
-            windows: Windows::new(&context),
-            context,
-            sequence: SequenceNumbers::default(),
-            pending: PendingQueue::default(),
-            answers: AnswerQueue::default(),
-            to_server: Outbox::default(),
-            to_program: Outbox::default(),
-            may_answer: true,
-            holds_server: false,
-            has_long_requests: false,
-            off: BTreeSet::new(),
-            drops_rest: false,
-            last_answered: None,
-            report: Report { connections: 1, ..Report::default() },
-            deferred: Vec::new(),
-            cells: Cells::default(),
-            memory: Memory::default(),
-            log_lines: Vec::new(),
-        }
+        let report = Report { connections: 1, ..Report::default() };
+        SharedState { settings, may_answer: true, report, ..SharedState::default() }
     }
 
     pub fn log(&mut self, line: String) {

@@ -35,7 +35,7 @@ const MAX_PROPERTIES: usize = 1024;
 const MAX_PROPERTY_BYTES: usize = 64 << 10;
 
 /// All drawables of a program, and the stored answers about them.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Windows {
     order: ByteOrder,
     drawables: HashMap<u32, Drawable>,

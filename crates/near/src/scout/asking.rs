@@ -41,7 +41,7 @@ impl Scout {
     }
 
     pub(super) fn query(&mut self, name: &str, store: &mut Store) {
-        if HIDDEN.contains(&name) || !self.queried.insert(name.to_owned()) || store.opcodes.major(name).is_some() {
+        if HIDDEN.contains(&name) || !self.queried.insert(name.to_owned()) || store.opcodes.names.major(name).is_some() {
             return;
         }
         let question = Question::named(op::QUERY_EXTENSION_REQUEST, name.as_bytes());
@@ -131,7 +131,7 @@ impl Scout {
         }
         let (screen, mut rest) = (self.context.greeting.screens.first().copied(), Vec::<(Vec<u8>, u64)>::new());
         for Deferred { line, state, .. } in std::mem::take(&mut self.deferred) {
-            let Some(major) = store.opcodes.major(&line.extension()) else { continue };
+            let Some(major) = store.opcodes.names.major(&line.extension()) else { continue };
             let Some(mut asked) = line.build(screen, &|name| store.atom(name)) else { continue };
             asked.request[0] = major;
             let is_watched = store.opcodes.request(major, asked.request[1]).is_some_and(|known| known.watch.is_some());

@@ -25,15 +25,8 @@ pub enum State {
 }
 
 impl State {
-    pub const ALL: [State; 4] = [State::Idle, State::Network, State::Receiver, State::Waiting];
-
     pub fn name(self) -> &'static str {
-        match self {
-            State::Idle => "idle",
-            State::Network => "blocked by the network",
-            State::Receiver => "blocked by the receiver",
-            State::Waiting => "waiting for a reply",
-        }
+        ["idle", "blocked by the network", "blocked by the receiver", "waiting for a reply"][self as usize]
     }
 }
 

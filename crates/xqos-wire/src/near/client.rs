@@ -20,7 +20,8 @@ pub struct Client {
     program: OwnedFd,
     server: OwnedFd,
     pub near: Near,
-    program_is_gone: bool,
+    /// Whether the program has closed it.
+    pub program_is_gone: bool,
     server_is_gone: bool,
     /// Whether the proxy has sent end of file to the server.
     has_sent_end: bool,
@@ -52,16 +53,6 @@ impl Client {
         is_quiet && (self.server_is_gone || self.near.fault().is_some())
     }
 
-    /// Whether the program has closed it.
-    pub fn is_closing(&self) -> bool {
-        self.program_is_gone
-    }
-
-    /// Whether a question is held until the proxy's own query is answered.
-    pub fn is_holding(&self) -> bool {
-        self.near.is_holding()
-    }
-
     pub fn work(&mut self, ready: [PollFlags; 2], buffer: &mut [u8], now_ns: u64, store: &mut Store) {
         // Read from the server first, because its data may change the answers to the program.
         if !ready[1].is_empty() && !self.server_is_gone && self.near.takes_from_server() {
@@ -83,7 +74,7 @@ impl Client {
 
     /// Processes the question that was held, if it can now be answered.
     pub fn go_on(&mut self, now_ns: u64, store: &mut Store) {
-        if self.is_holding() {
+        if self.near.is_holding() {
             self.near.go_on(now_ns, store);
             self.send(now_ns, store);
         }

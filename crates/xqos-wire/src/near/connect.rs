@@ -52,7 +52,7 @@ pub struct Connecting {
     wakeups: UnixStream,
     waker: UnixStream,
     /// Number of clients that wait for their connections.
-    clients: usize,
+    pub clients: usize,
 }
 
 impl Connecting {
@@ -62,10 +62,6 @@ impl Connecting {
         wakeups.set_nonblocking(true)?;
         waker.set_nonblocking(true)?;
         Ok(Connecting { upstream: Arc::new(upstream), results, sender, wakeups, waker, clients: 0 })
-    }
-
-    pub fn clients(&self) -> usize {
-        self.clients
     }
 
     /// A descriptor that becomes readable when an attempt has completed.

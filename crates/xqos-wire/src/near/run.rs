@@ -166,8 +166,8 @@ impl Loop {
                     self.accept(listener);
                 }
             }
-            let closing = self.clients.iter().filter(|proxied| proxied.client.is_closing()).count();
-            let (connecting, mut state) = (self.connecting.clients(), lock(&self.state));
+            let closing = self.clients.iter().filter(|proxied| proxied.client.program_is_gone).count();
+            let (connecting, mut state) = (self.connecting.clients, lock(&self.state));
             (state.open, state.waiting) = (self.clients.len() + connecting, closing + connecting);
             state.passes += 1;
         }
@@ -178,8 +178,8 @@ impl Loop {
     /// Polls, in this order: the stop socket, established connections, listeners, font connections, both ends of each
     /// client, and the scout.
     fn wait(&mut self, stop: &UnixStream) -> io::Result<Vec<PollFlags>> {
-        let is_holding = self.clients.iter().any(|proxied| proxied.client.is_holding());
-        let listen = if self.clients.len() + self.connecting.clients() < MAX_CLIENTS {
+        let is_holding = self.clients.iter().any(|proxied| proxied.client.near.is_holding());
+        let listen = if self.clients.len() + self.connecting.clients < MAX_CLIENTS {
             PollFlags::IN
         } else {
             PollFlags::empty()
@@ -235,7 +235,7 @@ impl Loop {
         }
         let is_connecting = self.early.is_some() || self.fonts_to_come > 0 || !self.fonts.is_empty();
         let is_ready = !is_connecting && self.scout.as_ref().is_none_or(|scout| scout.state.is_ready());
-        let is_holding = self.clients.iter().any(|proxied| proxied.client.is_holding());
+        let is_holding = self.clients.iter().any(|proxied| proxied.client.near.is_holding());
         self.held_since = self.held_since.or_else(|| Some(Instant::now())).filter(|_| is_holding);
         let last_heard = self.scout.iter().chain(self.fonts.iter().map(|fonts| &fonts.connection));
         let last_heard = last_heard.map(|scout| scout.last_heard).max();
@@ -279,7 +279,7 @@ impl Loop {
         report.counts.add(client.near.report());
         for &opcodes in client.near.report().by_request.keys() {
             if !report.names.iter().any(|(known, _)| *known == opcodes) {
-                report.names.push((opcodes, self.store.opcodes.name(opcodes.0, opcodes.1).to_owned()));
+                report.names.push((opcodes, self.store.opcodes.names.request(opcodes.0, opcodes.1).to_owned()));
             }
         }
     }
