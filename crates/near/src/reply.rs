@@ -141,7 +141,8 @@ impl SharedState {
         if let Some(edit) = pending.edit.filter(|_| message[0] == REPLY && is_whole) {
             edit.apply(self.order, &mut message);
         }
-        let has_valuators = store.opcodes.names.request(pending.opcodes.0, pending.opcodes.1).ends_with("::XIQueryDevice");
+        let has_valuators =
+            store.opcodes.names.request(pending.opcodes.0, pending.opcodes.1).ends_with("::XIQueryDevice");
         if message[0] == ERROR {
             self.differs(pending.opcodes, class, "an error", store);
         } else if !is_whole || !is_same(self.order, given, &message, has_valuators) {

@@ -9,6 +9,7 @@ pub use crate::opcodes::Watch;
 use crate::opcodes::{Opcodes, WATCHES, op};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use xqos_wire::x11::names::extension_of;
 use xqos_x11::ByteOrder;
 
 /// Maximum total size of all answers. A program's start adds 50 kB to 3 MB, mostly keyboard maps and font metrics.
@@ -217,10 +218,7 @@ impl Store {
 
     /// Records what the server reported about an extension.
     pub fn learn_extension(&mut self, name: &[u8], reply: &[u8]) {
-        let Some(&[present, major, first_event, first_error]) = reply.get(8..).and_then(|it| it.first_chunk()) else {
-            return;
-        };
-        if present != 0 {
+        if let Some([major, first_event, first_error]) = extension_of(reply) {
             self.opcodes.learn(&String::from_utf8_lossy(name), major, first_event, first_error);
         }
     }

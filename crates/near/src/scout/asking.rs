@@ -41,7 +41,8 @@ impl Scout {
     }
 
     pub(super) fn query(&mut self, name: &str, store: &mut Store) {
-        if HIDDEN.contains(&name) || !self.queried.insert(name.to_owned()) || store.opcodes.names.major(name).is_some() {
+        if HIDDEN.contains(&name) || !self.queried.insert(name.to_owned()) || store.opcodes.names.major(name).is_some()
+        {
             return;
         }
         let question = Question::named(op::QUERY_EXTENSION_REQUEST, name.as_bytes());

@@ -27,7 +27,7 @@ pub struct Socket {
 pub struct Upstream {
     name: String,
     pub display: ParsedDisplay,
-    /// The server's address, as authority files name it; `None` is this machine, or not known until [`Upstream::reach`].
+    /// The server's address, as authority files name it; `None` is this machine. Not known before [`Upstream::reach`].
     pub host: Option<IpAddr>,
 }
 
@@ -135,7 +135,11 @@ mod tests {
         let named = |name| Upstream::named(Some(name)).unwrap();
         for name in ["unix:7.2", "unix/:7.2", "[::1]:7.2", "::1:7.2", "tcp/localhost:7.2", ":7.2"] {
             let upstream = named(name);
-            assert_eq!((upstream.display.display, upstream.display.screen, upstream.is_local()), (7, 2, true), "{name}");
+            assert_eq!(
+                (upstream.display.display, upstream.display.screen, upstream.is_local()),
+                (7, 2, true),
+                "{name}"
+            );
         }
         let address = |name| format!("{:?}", named(name).display.connect_instruction().collect::<Vec<_>>());
         assert_eq!(address("unix:7"), "[Socket(\"/tmp/.X11-unix/X7\")]");

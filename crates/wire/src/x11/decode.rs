@@ -3,7 +3,7 @@
 
 use super::checkpoint::{Checkpoint, MAX_PENDING};
 use super::framing::Frame;
-use super::names::{Names, UNKNOWN_REQUEST};
+use super::names::{Names, UNKNOWN_REQUEST, extension_of};
 use super::pending::{Pending, PendingRequest};
 use super::sequence::Sequence;
 use super::xproto;
@@ -139,11 +139,7 @@ impl Decoder {
             self.queries.pop_front();
         }
         let Some((_, name)) = self.queries.pop_front().filter(|(asked, _)| *asked == sequence) else { return };
-        let Some(&[present, major, first_event, first_error]) = frame.bytes.get(8..).and_then(|it| it.first_chunk())
-        else {
-            return;
-        };
-        if present != 0 {
+        if let Some([major, first_event, first_error]) = extension_of(frame.bytes) {
             names.learn(&String::from_utf8_lossy(&name), major, first_event, first_error);
         }
     }

@@ -4,6 +4,7 @@
 //! Only the server's replies to QueryExtension contain the opcodes of extensions. They apply to all connections to that
 //! server. An unknown message is named by its numbers: `extension 131 request 7`.
 
+use super::xproto::LIST_FONTS_WITH_INFO_REQUEST;
 use std::collections::HashMap;
 use xqos_x11::codes::{
     BIG_REQUESTS, FIRST_EXTENSION, FIRST_EXTENSION_ERROR, FIRST_EXTENSION_EVENT, GENERIC_EVENT, SENT_BY_CLIENT, XKB,
@@ -22,6 +23,12 @@ pub struct Names {
     /// Indexed by major opcode - [`FIRST_EXTENSION`].
     extensions: [Option<Box<Extension>>; 128],
     unnamed: HashMap<Numbers, String>,
+}
+
+/// Major opcode, first event and first error in a reply to QueryExtension; `None` if the extension is absent.
+pub fn extension_of(reply: &[u8]) -> Option<[u8; 3]> {
+    let &[present, major, first_event, first_error] = reply.get(8..)?.first_chunk()?;
+    (present != 0).then_some([major, first_event, first_error])
 }
 
 #[derive(Debug)]
@@ -115,12 +122,11 @@ impl Names {
 
     /// For a request with several replies, returns the second byte of the last reply.
     pub fn last_of_many(&self, major: u8, minor: u8) -> Option<u8> {
-        const LIST_FONTS_WITH_INFO: u8 = 50;
         /// Length of an empty name.
         const NO_NAME: u8 = 0;
         const ENABLE_CONTEXT: u8 = 5;
         const END_OF_DATA: u8 = 5;
-        if major == LIST_FONTS_WITH_INFO {
+        if major == LIST_FONTS_WITH_INFO_REQUEST {
             return Some(NO_NAME);
         }
         let is_record = minor == ENABLE_CONTEXT && self.extension(major).is_some_and(|known| known.name == "RECORD");

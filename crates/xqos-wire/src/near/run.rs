@@ -179,11 +179,8 @@ impl Loop {
     /// client, and the scout.
     fn wait(&mut self, stop: &UnixStream) -> io::Result<Vec<PollFlags>> {
         let is_holding = self.clients.iter().any(|proxied| proxied.client.near.is_holding());
-        let listen = if self.clients.len() + self.connecting.clients < MAX_CLIENTS {
-            PollFlags::IN
-        } else {
-            PollFlags::empty()
-        };
+        let listen =
+            if self.clients.len() + self.connecting.clients < MAX_CLIENTS { PollFlags::IN } else { PollFlags::empty() };
         let mut wanted = vec![(stop.as_fd(), PollFlags::IN), (self.connecting.wakeups(), PollFlags::IN)];
         wanted.extend(self.display.listeners.iter().map(|listener| (listener.as_fd(), listen)));
         wanted.extend(self.fonts.iter_mut().map(|fonts| fonts.connection.interest()));

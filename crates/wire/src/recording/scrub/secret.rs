@@ -5,6 +5,7 @@
 //! positions, sizes, colours and times. Unknown messages keep only their first bytes.
 
 use crate::observe::{Kind, Message};
+use crate::x11::xproto::{KEY_PRESS_EVENT, KEY_RELEASE_EVENT};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -71,12 +72,9 @@ fn request(message: &Message<'_>) -> Option<Range<u64>> {
     Some(range.start + shift..range.end.saturating_add(shift))
 }
 
-const KEY_PRESS: u8 = 2;
-const KEY_RELEASE: u8 = 3;
-
 /// A simulated key press: event type and key code follow the head.
 fn faked(message: &Message<'_>) -> Option<Range<u64>> {
-    matches!(message.bytes.get(4)?, &KEY_PRESS | &KEY_RELEASE).then_some(5..6)
+    matches!(message.bytes.get(4)?, &KEY_PRESS_EVENT | &KEY_RELEASE_EVENT).then_some(5..6)
 }
 
 /// The event at byte 12 of the request.
@@ -84,7 +82,7 @@ fn sent_event(message: &Message<'_>) -> Option<Range<u64>> {
     const AT: u64 = 12;
     let code = message.bytes.get(AT as usize)? & 0x7f;
     Some(match code {
-        KEY_PRESS | KEY_RELEASE => AT + 1..AT + 2,
+        KEY_PRESS_EVENT | KEY_RELEASE_EVENT => AT + 1..AT + 2,
         // The content of other events is unknown.
         _ => AT + 12..END,
     })
