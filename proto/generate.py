@@ -27,7 +27,7 @@ MADE = "Generated from proto/xqos.xml by proto/generate.py: edit that file inste
 # xcbgen imports its output callbacks from the main module.
 output = {kind: (lambda *_: None) for kind in
           ("open", "close", "simple", "enum", "struct", "union", "request", "eventstruct", "event", "error")}
-UNITS = {"us": "In microseconds.", "ppm": "In millionths.", "hundredths": "In hundredths.", "": "A number."}
+UNITS = {"us": "Micros", "ppm": "Millionths", "percent": "Percent", "hundredths": "Hundredths", "": "Whole"}
 LAYOUT = "## The messages, byte by byte\n"
 TABLE = re.compile(r"(?<=^\| setting \| of \| value \| initial value \|\n\|---\|---\|---\|---\|\n)(\|.*\n)*", re.MULTILINE)
 
@@ -94,7 +94,7 @@ class Number(int):
             return f"{int(self)}{spec}"
         if self.unit == "us":
             return f"{self // 1000000}s" if self and self % 1000000 == 0 else f"{decimal.Decimal(self) / 1000:f}ms"
-        divisor = {"ppm": 1000000, "hundredths": 100}.get(self.unit, 1)
+        divisor = {"ppm": 1000000, "percent": 10000, "hundredths": 100}.get(self.unit, 1)
         return f"{decimal.Decimal(self) / divisor:f}"
 
     def rust(self):
@@ -113,13 +113,15 @@ class Setting:
             initial = "0" if self.initial == "off" else self.initial
             least, most = get("least"), get("most")
             values = {"least": least, "most": most, "typed": get("typed", least), "initial": initial}
-            self.numbers = {key: Number(value, self.unit) for key, value in values.items()}
+            self.shown = get("as", self.unit)
+            self.numbers = {key: Number(value, self.shown) for key, value in values.items()}
             pairs = [pair.split("=") for pair in get("words", "").format(initial=initial).split()]
-            self.words = [(word, Number(value, self.unit)) for word, value in pairs]
+            self.words = [(word, Number(value, self.shown)) for word, value in pairs]
             self.range = f"{least} to {most}"
         fits = {"range": f"{self.range} {self.unit}".strip()} if self.numbers else {}
         self.value = get("value", "").format(**fits)
-        self.help = " ".join(get("help", "").format(**self.numbers, **dict(self.words)).split())
+        self.texts = {key: " ".join(get(key).format(**self.numbers, **dict(self.words)).split())
+                      for key in ("finer", "wanted", "help") if get(key)}
 
     def constant(self):
         return snake(self.name).upper()
@@ -242,20 +244,24 @@ def initial_of(setting, kind):
     return f"{kind}::{setting.initial}"
 
 
+def quoted(text):
+    return '"' + " \\\n         ".join(textwrap.wrap(text.replace('"', '\\"'), 100)) + '"'
+
+
 def ranges(protocol):
     lines = ["// SPDX-License-Identifier: MIT", f"//! The values and the help of the settings. {MADE}", "",
-             "use crate::range::Range;", "", "ranges! {"]
+             "use crate::range::{Range, Unit};", "", "ranges! {"]
     for setting in protocol.settings:
         if setting.numbers:
             least, most, typed, initial = (setting.numbers[key].rust() for key in ("least", "most", "typed", "initial"))
             words = ", ".join(f'("{word}", {value.rust()})' for word, value in setting.words)
             kind = "i32" if setting.numbers["least"] < 0 else "u32"
-            row = f'{setting.constant()} "{UNITS[setting.unit]}": {kind} = {least}..={most}, {typed}, {initial}, [{words}]'
-            text = " \\\n         ".join(textwrap.wrap(setting.help, 106))
-            lines += [f"    {row}{';' * (not text)}"] + [f'        "{text}";'] * bool(text)
+            lines += [f"    {setting.constant()} {UNITS[setting.shown]}: {kind} = {least}..={most}, {typed}, {initial}, [{words}]"]
+            lines += [f"        {key} {quoted(text)}" for key, text in setting.texts.items()]
+            lines[-1] += ";"
     lines += ["}", ""]
-    lines += [f"/// The help of the option for the setting {setting.name}.\npub const {setting.constant()}_HELP: &str =\n    \"{setting.help}\";"
-              for setting in protocol.settings if setting.help and not setting.numbers]
+    lines += [f"/// The help of the option for the setting {setting.name}.\npub const {setting.constant()}_HELP: &str =\n    \"{setting.texts['help']}\";"
+              for setting in protocol.settings if setting.texts and not setting.numbers]
     return "\n".join([*lines, ""])
 
 

@@ -22,8 +22,9 @@ use std::time::{Duration, Instant};
 use xqos_abi::{Notify, NotifyKind, event_mask};
 use xqos_cli::output::note;
 use xqos_client::Error;
+use xqos_core::setting::PACING;
+use xqos_rules::values::reader;
 use xqos_sys::{self as sys, Attributes, Signals};
-use xqos_rules::values::limit;
 use xqos_text::quantity::Micros;
 
 /// Limit for real-time priorities in the server: its own thread gets 3, and the watcher thread 4.
@@ -55,8 +56,8 @@ struct Share {
 #[command(after_help = EXAMPLES)]
 pub struct Options {
     /// Maximum time with a raised priority for one Expose, 1ms to 1s, or 'off'
-    #[arg(long, value_name = "TIME|off", default_value = "40ms", value_parser = limit)]
-    expose: Micros,
+    #[arg(long, value_name = "TIME|off", default_value = "40ms", value_parser = reader(&PACING))]
+    expose: u32,
     /// How to raise programs; see Methods below
     #[arg(long, value_name = "METHOD", default_value = "auto")]
     how: Method,
@@ -156,7 +157,7 @@ impl Boost {
     /// Prepares everything. Call this before any thread is started.
     pub fn start(display: Option<&str>, options: &Options) -> Result<Boost> {
         let (session, info) = Session::open_armed(display)?;
-        let expose = options.expose.duration();
+        let expose = Micros(options.expose).duration();
         let Some(method) = options.how.allowed(expose.max(Duration::from_millis(1))) else {
             let run = "it as root, as in `sudo -E xqos boost`";
             bail!("{}", missing_right("set priorities", run, "cap_sys_nice,cap_sys_resource"));

@@ -34,11 +34,11 @@ use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 use xqos_abi::ClientEntry;
-use xqos_x11::display::local_number;
 use xqos_cli::output;
 use xqos_sys::proc;
 use xqos_text::escape::{in_one_line, printable};
 use xqos_text::quantity::{Micros, within};
+use xqos_x11::display::local_number;
 
 /// More frequent scrapes get the previous figures, so that nobody can overload servers through the exporter.
 const LEAST_INTERVAL: Duration = Duration::from_secs(1);

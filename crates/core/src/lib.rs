@@ -92,7 +92,7 @@ pub use desktop::{
 pub use fact::{Fact, Outcome};
 pub use pacing::Pacing;
 pub use policy::PolicyKind;
-pub use range::Range;
+pub use range::{Range, Unit};
 pub use reservation::{Reservation, ReservationKind, ReservationState};
 pub use scheduler::Scheduler;
 pub use supply::Supply;

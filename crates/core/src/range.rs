@@ -3,6 +3,17 @@
 
 use core::ops::RangeInclusive;
 
+/// The unit in which commands print a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    Micros,
+    Hundredths,
+    Millionths,
+    /// In millionths on the wire.
+    Percent,
+    Whole,
+}
+
 /// The values of a setting, in the unit of the wire. 0 is also valid where it has a meaning of its own.
 #[derive(Debug)]
 pub struct Range<T: 'static = u32> {
@@ -13,6 +24,11 @@ pub struct Range<T: 'static = u32> {
     pub initial: T,
     /// Words that commands accept, with their values.
     pub words: &'static [(&'static str, T)],
+    pub unit: Unit,
+    /// The step of the values, for the error that a value is finer.
+    pub finer: &'static str,
+    /// What the commands accept, for errors; the words if the value is a time.
+    pub wanted: &'static str,
     /// The help of the command line option.
     pub help: &'static str,
 }
@@ -45,16 +61,18 @@ impl<T: Copy + PartialOrd> Range<T> {
 
 macro_rules! ranges {
     ($(
-        $name:ident $unit:literal: $type:ty = $least:literal..=$most:literal, $typed:literal, $initial:literal,
-            [$($words:expr),*] $($help:literal)?;
+        $name:ident $unit:ident: $type:ty = $least:literal..=$most:literal, $typed:literal, $initial:literal,
+            [$($words:expr),*] $(finer $finer:literal)? $(wanted $wanted:literal)? $(help $help:literal)?;
     )*) => {$(
-        #[doc = $unit]
         pub const $name: Range<$type> = Range {
             least: $least,
             most: $most,
             typed: $typed,
             initial: $initial,
             words: &[$($words),*],
+            unit: Unit::$unit,
+            finer: concat!($($finer)?),
+            wanted: concat!($($wanted)?),
             help: concat!($($help)?),
         };
     )*};

@@ -106,7 +106,8 @@ impl<'t> Report<'t> {
             Some(part) if (least..=most).contains(&part) => Some((part * 1e6) as u32),
             _ => {
                 let what = format!(
-                    "a limit is a share of the server, at most {most}: write a number from {least} to {most}, such as 0.6"
+                    "a limit is a share of the server, at most {most}: write a number from {least} to {most}, \
+                     such as 0.6"
                 );
                 self.error(value.span(), what);
                 None

@@ -71,19 +71,6 @@ pub fn within(text: &str, range: RangeInclusive<u32>) -> Result<Micros, String> 
     Err(format!("{text} is out of range: choose from {least} to {most}"))
 }
 
-/// Parses a time in this range, or one of these words, which stand for times; `advice` names the words.
-pub fn within_or(
-    text: &str,
-    range: RangeInclusive<u32>,
-    words: &[(&str, u32)],
-    advice: &str,
-) -> Result<Micros, String> {
-    match words.iter().find(|(word, _)| *word == text) {
-        Some(&(_, us)) => Ok(Micros(us)),
-        None => within(text, range).map_err(|error| format!("{error}; or write {advice}")),
-    }
-}
-
 /// A reservation: a budget of server time in each period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reservation {

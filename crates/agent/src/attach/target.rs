@@ -4,8 +4,8 @@
 use crate::displays::{Displays, is_server_name};
 use crate::error::{Result, bail, refused};
 use crate::rules::process::exe;
-use xqos_x11::display::local_number;
 use xqos_sys as sys;
+use xqos_x11::display::local_number;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {

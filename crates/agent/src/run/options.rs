@@ -9,8 +9,8 @@ use clap::{ArgGroup, Args};
 use std::ffi::OsString;
 use std::process::Command;
 use xqos_abi::{ServerInfo, Subject};
-use xqos_sys as sys;
 use xqos_rules::values::Weight;
+use xqos_sys as sys;
 use xqos_text::quantity::Reservation;
 
 /// Starts a program with a reservation, a weight or processor time

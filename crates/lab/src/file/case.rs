@@ -18,7 +18,7 @@ use xqos_abi::Grouping;
 use xqos_abi::trace::Level;
 use xqos_core::setting::{CUT, POLICY_SLICE};
 use xqos_core::{PolicyKind, Reservation};
-use xqos_text::quantity;
+use xqos_rules::values::reader;
 
 #[derive(Clone, Debug)]
 pub(super) struct Case {
@@ -151,9 +151,8 @@ pub(super) fn case(definition: &Definition, axes: &[AxisValues], cell: &Cell) ->
     // A client that starts before the load needs no warm-up: it has settled when the load starts.
     let usual_warm_up = Duration::from_millis(if setting.before.is_some() { 0 } else { 500 });
     let measure = read(&setting.measure, fill, Measure::named)?.unwrap_or(Measure::Light);
-    let slice = |text: &str| quantity::within(text, POLICY_SLICE.typed()).map(|quantity::Micros(us)| us);
-    let cut = |text: &str| quantity::within_or(text, CUT.typed(), CUT.words, "on or off");
-    let slice_us = read(&setting.slice, fill, slice)?;
+    let slice = reader(&POLICY_SLICE);
+    let slice_us = read(&setting.slice, fill, &slice)?;
     let managers = read(&setting.managers, fill, managers)?.flatten();
     let programs = setting.desk.iter().flatten();
     let programs = programs.map(|name| one_of(Program::ALL, &fill(name)).map_err(|what| Mistake::at(name, what)));
@@ -163,8 +162,8 @@ pub(super) fn case(definition: &Definition, axes: &[AxisValues], cell: &Cell) ->
         cell: cell.clone(),
         server: server_of(definition, &server, &fill)?,
         policy: read(&setting.policy, fill, policy)?,
-        slices_us: [slice_us, read(&setting.maximum_slice, fill, slice)?.or(slice_us)],
-        cut_us: read(&setting.cut, fill, cut)?.unwrap_or(quantity::Micros(0)).0,
+        slices_us: [slice_us, read(&setting.maximum_slice, fill, &slice)?.or(slice_us)],
+        cut_us: read(&setting.cut, fill, reader(&CUT))?.unwrap_or(CUT.initial),
         groups: read(&setting.groups, fill, groups)?,
         desktop: has_desktop.then_some(desktop),
         measure,

@@ -18,7 +18,7 @@ use xqos_core::setting::{
     BLOCKING, CUT, DESKTOP, GROUPING_HELP, MAX_UTILIZATION, MAXIMUM_SLICE, PACING, POLICY_SLICE, TIMER_INTERVAL,
     USER_LIMIT,
 };
-use xqos_rules::values::{blocking, cut, desktop, limit, max_utilization, slice, typed_share, typed_time, user_limit};
+use xqos_rules::values::{reader, typed};
 use xqos_text::quantity::{Micros, Share};
 
 /// Shows or sets the scheduling policy and its settings
@@ -33,19 +33,19 @@ pub struct Arguments {
     policy: Option<PolicyKind>,
     #[command(flatten)]
     shared: Shared,
-    #[arg(long, value_name = "TIME", value_parser = slice, help = TIMER_INTERVAL.help)]
-    timer_interval: Option<Micros>,
-    #[arg(long, value_name = "TIME", value_parser = slice, help = MAXIMUM_SLICE.help)]
-    maximum_slice: Option<Micros>,
-    #[arg(long, value_name = "TIME|observed", value_parser = blocking, help = BLOCKING.help)]
-    blocking: Option<Micros>,
-    #[arg(long, value_name = "TIME|off", value_parser = limit, help = PACING.help)]
-    expose_pacing: Option<Micros>,
+    #[arg(long, value_name = "TIME", value_parser = reader(&TIMER_INTERVAL), help = TIMER_INTERVAL.help)]
+    timer_interval: Option<u32>,
+    #[arg(long, value_name = "TIME", value_parser = reader(&MAXIMUM_SLICE), help = MAXIMUM_SLICE.help)]
+    maximum_slice: Option<u32>,
+    #[arg(long, value_name = "TIME|observed", value_parser = reader(&BLOCKING), help = BLOCKING.help)]
+    blocking: Option<u32>,
+    #[arg(long, value_name = "TIME|off", value_parser = reader(&PACING), help = PACING.help)]
+    expose_pacing: Option<u32>,
     /// With --expose-pacing: stop waiting when the client falls below this frame rate, 1 to 1000
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     min_fps: Option<u32>,
-    #[arg(long, value_name = "SHARE|off", value_parser = user_limit, help = USER_LIMIT.help)]
-    user_limit: Option<Share>,
+    #[arg(long, value_name = "SHARE|off", value_parser = reader(&USER_LIMIT), help = USER_LIMIT.help)]
+    user_limit: Option<u32>,
     /// Print JSON instead of text
     #[arg(long)]
     json: bool,
@@ -54,14 +54,14 @@ pub struct Arguments {
 /// Options that `xqos server` has as well.
 #[derive(Args, Debug)]
 pub struct Shared {
-    #[arg(long, value_name = "TIME", value_parser = slice, help = POLICY_SLICE.help)]
-    pub slice: Option<Micros>,
-    #[arg(long, value_name = "SHARE", value_parser = max_utilization, help = MAX_UTILIZATION.help)]
-    pub max_utilization: Option<Share>,
-    #[arg(long, value_name = "on|off|SHARE", value_parser = desktop, help = DESKTOP.help)]
-    pub desktop: Option<Share>,
-    #[arg(long, value_name = "on|off|TIME", value_parser = cut, help = CUT.help)]
-    pub cut: Option<Micros>,
+    #[arg(long, value_name = "TIME", value_parser = reader(&POLICY_SLICE), help = POLICY_SLICE.help)]
+    pub slice: Option<u32>,
+    #[arg(long, value_name = "SHARE", value_parser = reader(&MAX_UTILIZATION), help = MAX_UTILIZATION.help)]
+    pub max_utilization: Option<u32>,
+    #[arg(long, value_name = "on|off|SHARE", value_parser = reader(&DESKTOP), help = DESKTOP.help)]
+    pub desktop: Option<u32>,
+    #[arg(long, value_name = "on|off|TIME", value_parser = reader(&CUT), help = CUT.help)]
+    pub cut: Option<u32>,
     #[arg(long, value_name = "none|app|user", value_parser = grouping, help = GROUPING_HELP)]
     pub groups: Option<Grouping>,
 }
@@ -129,7 +129,7 @@ fn explained(kind: PolicyKind) -> &'static str {
 
 impl Arguments {
     pub fn perform(&self, display: Option<&str>) -> Result<()> {
-        if CHANGEABLE.iter().all(|(_, asked, _)| asked(self).is_none()) {
+        if CHANGEABLE.iter().all(|(_, asked, ..)| asked(self).is_none()) {
             let settings = Settings::of(&Session::open(display)?.control)?;
             return if self.json { output::json(&settings) } else { output::print(&settings.words()) };
         }
@@ -149,8 +149,8 @@ impl Arguments {
 
     /// The new and the previous settings, as arguments of this command.
     fn typed(&self, before: &Settings) -> [String; 2] {
-        let changed = CHANGEABLE.iter().filter_map(|(option, asked, now)| {
-            Some((format!("{option}{}", asked(self)?), format!("{option}{}", now(before))))
+        let changed = CHANGEABLE.iter().filter_map(|(option, asked, now, print)| {
+            Some((format!("{option}{}", print(asked(self)?)), format!("{option}{}", print(now(before)))))
         });
         let (set, undo): (Vec<String>, Vec<String>) = changed.unzip();
         [set, undo].map(|words| words.join(" "))
@@ -159,64 +159,62 @@ impl Arguments {
     fn make(&self, control: &Control, before: &Settings) -> xqos_client::Result<()> {
         let policy = PolicyChange {
             policy: self.policy,
-            slice_us: self.shared.slice.map(|time| time.0),
-            timer_interval_us: self.timer_interval.map(|time| time.0),
-            maximum_slice_us: self.maximum_slice.map(|time| time.0),
-            max_utilization_ppm: self.shared.max_utilization.map(|share| share.0),
-            blocking_us: self.blocking.map(|time| time.0),
+            slice_us: self.shared.slice,
+            timer_interval_us: self.timer_interval,
+            maximum_slice_us: self.maximum_slice,
+            max_utilization_ppm: self.shared.max_utilization,
+            blocking_us: self.blocking,
         };
         if policy != PolicyChange::default() {
             control.set_policy(policy)?;
         }
         if self.expose_pacing.is_some() || self.min_fps.is_some() {
-            let limit_us = self.expose_pacing.map_or(before.pacing.limit_us, |time| time.0);
+            let limit_us = self.expose_pacing.unwrap_or(before.pacing.limit_us);
             control.set_pacing(limit_us, self.min_fps.map_or(before.floor_us(), |fps| 1_000_000 / fps))?;
         }
         let others = [
-            self.user_limit.map(|share| Setting::UserLimit(share.0)),
+            self.user_limit.map(Setting::UserLimit),
             self.shared.groups.map(Setting::Grouping),
-            self.shared.cut.map(|time| Setting::Cut(time.0)),
-            self.shared.desktop.map(|share| Setting::Desktop(share.0)),
+            self.shared.cut.map(Setting::Cut),
+            self.shared.desktop.map(Setting::Desktop),
         ];
         others.into_iter().flatten().try_for_each(|setting| control.set(Subject::Server, setting))
     }
 }
 
-/// A setting that this command can change: its option, and functions that print the requested and the current value.
-type Changeable = (&'static str, fn(&Arguments) -> Option<String>, fn(&Settings) -> String);
+/// A setting that this command can change: its option, functions that return the requested and the current value, and
+/// one that prints a value.
+type Changeable = (&'static str, fn(&Arguments) -> Option<u32>, fn(&Settings) -> u32, fn(u32) -> String);
 
 #[rustfmt::skip]
 const CHANGEABLE: [Changeable; 12] = [
-    ("", |asked| asked.policy.map(|kind| kind.name().to_owned()), |set| set.info.policy.name().to_owned()),
-    ("--slice ", |asked| asked.shared.slice.map(Micros::typed), |set| Micros(set.info.slice_us).typed()),
-    ("--timer-interval ", |asked| asked.timer_interval.map(Micros::typed),
-        |set| Micros(set.info.timer_interval_us).typed()),
-    ("--maximum-slice ", |asked| asked.maximum_slice.map(Micros::typed),
-        |set| Micros(set.info.maximum_slice_us).typed()),
-    ("--max-utilization ", |asked| asked.shared.max_utilization.map(|share| share.to_string()),
-        |set| Share(set.info.max_utilization_ppm).to_string()),
-    ("--blocking ", |asked| asked.blocking.map(|time| typed_time(time.0, &BLOCKING)),
-        |set| typed_time(set.info.blocking_configured_us, &BLOCKING)),
-    ("--expose-pacing ", |asked| asked.expose_pacing.map(|time| typed_time(time.0, &PACING)),
-        |set| typed_time(set.pacing.limit_us, &PACING)),
-    ("--min-fps ", |asked| asked.min_fps.map(|fps| fps.to_string()), |set| set.min_fps().to_string()),
-    ("--desktop ", |asked| asked.shared.desktop.map(|share| typed_share(share.0, &DESKTOP)),
-        |set| typed_share(set.desktop.share_ppm, &DESKTOP)),
-    ("--cut ", |asked| asked.shared.cut.map(|time| typed_time(time.0, &CUT)), |set| typed_time(set.cut.part_us, &CUT)),
-    ("--groups ", |asked| asked.shared.groups.map(|grouping| grouping.name().to_owned()),
-        |set| set.groups.grouping.name().to_owned()),
-    ("--user-limit ", |asked| asked.user_limit.map(|share| typed_share(share.0, &USER_LIMIT)),
-        |set| typed_share(set.groups.user_limit_ppm, &USER_LIMIT)),
+    ("", |asked| asked.policy.map(|kind| kind.code().into()), |set| set.info.policy.code().into(),
+        |code| PolicyKind::ALL[code as usize].name().to_owned()),
+    ("--slice ", |asked| asked.shared.slice, |set| set.info.slice_us, |us| typed(us, &POLICY_SLICE)),
+    ("--timer-interval ", |asked| asked.timer_interval, |set| set.info.timer_interval_us,
+        |us| typed(us, &TIMER_INTERVAL)),
+    ("--maximum-slice ", |asked| asked.maximum_slice, |set| set.info.maximum_slice_us, |us| typed(us, &MAXIMUM_SLICE)),
+    ("--max-utilization ", |asked| asked.shared.max_utilization, |set| set.info.max_utilization_ppm,
+        |ppm| typed(ppm, &MAX_UTILIZATION)),
+    ("--blocking ", |asked| asked.blocking, |set| set.info.blocking_configured_us, |us| typed(us, &BLOCKING)),
+    ("--expose-pacing ", |asked| asked.expose_pacing, |set| set.pacing.limit_us, |us| typed(us, &PACING)),
+    ("--min-fps ", |asked| asked.min_fps, Settings::min_fps, |fps| fps.to_string()),
+    ("--desktop ", |asked| asked.shared.desktop, |set| set.desktop.share_ppm, |ppm| typed(ppm, &DESKTOP)),
+    ("--cut ", |asked| asked.shared.cut, |set| set.cut.part_us, |us| typed(us, &CUT)),
+    ("--groups ", |asked| asked.shared.groups.map(|grouping| grouping as u32), |set| set.groups.grouping as u32,
+        |code| Grouping::ALL[code as usize].name().to_owned()),
+    ("--user-limit ", |asked| asked.user_limit, |set| set.groups.user_limit_ppm, |ppm| typed(ppm, &USER_LIMIT)),
 ];
 
-fn explain(error: Error, max_utilization: Option<Share>, before: &ServerInfo) -> anyhow::Error {
+fn explain(error: Error, max_utilization: Option<u32>, before: &ServerInfo) -> anyhow::Error {
     match (error, max_utilization) {
         (Error::Access, _) => anyhow!(
             "only root or the X server's user may set the policy, on the server's machine: run this as one of them"
         ),
-        (Error::Value(value), Some(share)) if share.0 == value => anyhow!(
-            "{} is already reserved, which is more than {share}: release a reservation first (`xqos list`)",
-            Share(before.admitted_utilization_ppm)
+        (Error::Value(value), Some(ppm)) if ppm == value => anyhow!(
+            "{} is already reserved, which is more than {}: release a reservation first (`xqos list`)",
+            Share(before.admitted_utilization_ppm),
+            Share(ppm)
         ),
         (error, _) => error.into(),
     }
@@ -262,7 +260,7 @@ const SETTINGS of set: Settings as JSON;
 "groups" title("groups"): "none, app, or user" => Value::Other(
     json!(set.groups.grouping.name()), format!("{}, {} now (fair)", set.groups.grouping.name(), set.groups.groups));
 "user_limit" title("user limit"): "null if off" =>
-    or_null(set.groups.user_limit_ppm, 1e6, typed_share(set.groups.user_limit_ppm, &USER_LIMIT));
+    or_null(set.groups.user_limit_ppm, 1e6, typed(set.groups.user_limit_ppm, &USER_LIMIT));
 }
 
 fn ms(us: u32, text: String) -> Value {
@@ -367,13 +365,14 @@ impl Settings {
 mod tests {
     use super::*;
     use clap::FromArgMatches;
+    use xqos_rules::values::read;
 
     #[test]
     fn the_desktop_share_is_on_off_or_a_number() {
-        assert_eq!((desktop("on"), desktop("off")), (Ok(Share(DESKTOP.initial)), Ok(Share(0))));
-        assert_eq!(desktop("0.5"), Ok(Share(500_000)));
+        assert_eq!((read("on", &DESKTOP), read("off", &DESKTOP)), (Ok(DESKTOP.initial), Ok(0)));
+        assert_eq!(read("0.5", &DESKTOP), Ok(500_000));
         for text in ["", "0", "0.04", "0.91", "yes", "50%"] {
-            assert!(desktop(text).unwrap_err().contains("on, off, or a number"), "{text}");
+            assert!(read(text, &DESKTOP).unwrap_err().contains("on, off, or a number"), "{text}");
         }
     }
 
@@ -475,13 +474,13 @@ mod tests {
 
     #[test]
     fn a_limit_below_what_is_reserved_is_refused_with_both_values() {
-        let told = explain(Error::Value(200_000), Some(Share(200_000)), &info()).to_string();
+        let told = explain(Error::Value(200_000), Some(200_000), &info()).to_string();
         assert!(told.starts_with("0.3 is already reserved, which is more than 0.2"), "{told}");
     }
 
     #[test]
     fn blocking_is_a_time_or_observed() {
-        assert_eq!((blocking("observed"), blocking("2ms")), (Ok(Micros(0)), Ok(Micros(2000))));
-        assert!(blocking("soon").unwrap_err().contains("'observed'"));
+        assert_eq!((read("observed", &BLOCKING), read("2ms", &BLOCKING)), (Ok(0), Ok(2000)));
+        assert!(read("soon", &BLOCKING).unwrap_err().contains("'observed'"));
     }
 }

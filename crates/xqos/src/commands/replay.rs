@@ -11,8 +11,9 @@ use xqos_abi::trace::Event;
 use xqos_agent::amount::Kind;
 use xqos_agent::client::in_ns;
 use xqos_cli::output;
+use xqos_core::setting::{CUT, POLICY_SLICE};
 use xqos_core::{Parameters, PolicyKind};
-use xqos_rules::values::{cut, slice};
+use xqos_rules::values::reader;
 use xqos_sim::check::Check;
 use xqos_sim::server::{Refused, Rules, serve};
 use xqos_sim::workload::{Plan, Workload};
@@ -52,11 +53,11 @@ pub struct Arguments {
     #[command(flatten)]
     kind: Kind,
     /// Maximum slice under fair and fixed
-    #[arg(long, value_name = "TIME", value_parser = slice)]
-    slice: Option<Micros>,
+    #[arg(long, value_name = "TIME", value_parser = reader(&POLICY_SLICE))]
+    slice: Option<u32>,
     /// Time after which a long core request with parts lets others in: on, off, or 0.05ms to 100ms
-    #[arg(long, value_name = "on|off|TIME", value_parser = cut, default_value = "off")]
-    cut: Micros,
+    #[arg(long, value_name = "on|off|TIME", value_parser = reader(&CUT), default_value = "off")]
+    cut: u32,
 }
 
 fn reserve(text: &str) -> Result<(String, Reservation), String> {
@@ -116,12 +117,17 @@ impl Arguments {
         let policy = self.policy.or(recorded.policy).unwrap_or(PolicyKind::Fair);
         let mut parameters = Parameters { blocking_ns: 1, ..Parameters::default() };
         if let Some(slice) = self.slice {
-            parameters.slice_ns = slice.ns();
+            parameters.slice_ns = Micros(slice).ns();
         }
         let names = names_of(&workload);
         let reservations = self.reservations(&names)?;
-        let rules =
-            Rules { policy, parameters, reservations, watches: policy != PolicyKind::Stock, part_ns: self.cut.ns() };
+        let rules = Rules {
+            policy,
+            parameters,
+            reservations,
+            watches: policy != PolicyKind::Stock,
+            part_ns: Micros(self.cut).ns(),
+        };
         let mut replayed = Model::new();
         serve(&workload, &rules, |event| {
             replayed.take(&event);

@@ -94,10 +94,10 @@ impl Arguments {
         command.envs(
             [
                 ("XQOS_POLICY", self.policy.map(|policy| policy.name().to_owned())),
-                ("XQOS_SLICE_US", self.shared.slice.map(|slice| slice.0.to_string())),
-                ("XQOS_MAX_UTILIZATION_PPM", self.shared.max_utilization.map(|share| share.0.to_string())),
-                ("XQOS_DESKTOP_SHARE_PPM", self.shared.desktop.map(|share| share.0.to_string())),
-                ("XQOS_CUT_US", self.shared.cut.map(|time| time.0.to_string())),
+                ("XQOS_SLICE_US", self.shared.slice.map(|us| us.to_string())),
+                ("XQOS_MAX_UTILIZATION_PPM", self.shared.max_utilization.map(|ppm| ppm.to_string())),
+                ("XQOS_DESKTOP_SHARE_PPM", self.shared.desktop.map(|ppm| ppm.to_string())),
+                ("XQOS_CUT_US", self.shared.cut.map(|us| us.to_string())),
                 ("XQOS_GROUPS", self.shared.groups.map(|grouping| grouping.name().to_owned())),
                 ("XQOS_GRAB_LIMIT_MS", self.grab_limit.map(|limit| (limit.0 / 1000).to_string())),
             ]
