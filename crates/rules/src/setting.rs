@@ -2,8 +2,8 @@
 //! The settings of a rule; each type holds only valid values.
 //!
 //! Numbers use the types of the command line ([`values`](crate::values), `xqos_text::quantity`). Every value is
-//! printed in the form in which it is read, so users can copy it into a file. A later rule can undo a setting with `reserve = "none"`,
-//! `max = "100%"`, `weight = 1` or `group = "none"`.
+//! printed in the form in which it is read, so users can copy it into a file. A later rule can undo a setting with
+//! `reserve = "none"`, `max = "100%"`, `weight = 1` or `group = "none"`.
 
 use crate::values::{Cap, Priority, Slice, Weight};
 use std::fmt;
