@@ -20,6 +20,7 @@ pub struct Bar {
     pub offset: u64,
     pub length: u64,
     pub is_retransmission: bool,
+    pub is_control: bool,
 }
 
 /// Acknowledged offset and window edge from this time on.
@@ -138,9 +139,12 @@ impl Track {
     }
 
     pub fn bars(&self) -> impl Iterator<Item = Bar> + '_ {
-        self.packets.iter().map(|[at_ns, offset, length, flags]| {
-            let is_retransmission = flags & 1 != 0;
-            Bar { at_ns, offset, length, is_retransmission }
+        self.packets.iter().map(|[at_ns, offset, length, flags]| Bar {
+            at_ns,
+            offset,
+            length,
+            is_retransmission: flags & 1 != 0,
+            is_control: flags & 2 != 0,
         })
     }
 
