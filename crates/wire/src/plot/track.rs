@@ -33,12 +33,15 @@ pub struct Step {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MessageMark {
+    pub first_ns: u64,
     pub last_ns: u64,
     pub offset: u64,
     pub length: u64,
     pub sequence: u64,
     pub name: u64,
     pub kind: Kind,
+    /// Number of its text; 0 if it has none.
+    pub text: u64,
 }
 
 /// Bytes that are missing from the capture.
@@ -154,16 +157,18 @@ impl Track {
 
     pub fn marks(&self) -> impl Iterator<Item = MessageMark> + '_ {
         let mut next = 0_u64;
-        self.messages.iter().map(move |[last_ns, _, skipped, length, sequence, kind_and_name, _]| {
+        self.messages.iter().map(move |[last_ns, lag_ns, skipped, length, sequence, kind_and_name, text]| {
             let offset = next.saturating_add(skipped);
             next = offset.saturating_add(length);
             MessageMark {
+                first_ns: last_ns.saturating_sub(lag_ns),
                 last_ns,
                 offset,
                 length,
                 sequence,
                 name: kind_and_name >> 3,
                 kind: KINDS[(kind_and_name & 7) as usize % KINDS.len()],
+                text,
             }
         })
     }
