@@ -53,7 +53,7 @@ bench: build
 	$(XQOS) bench run all --out out/bench
 
 SKIPS = $(CURDIR)/target/skips
-WITH_LIBC = $(shell awk '$$1 == "run" {print $$2} $$1 == "skip" {print "--skip", $$2}' crates/server/tests/with-libc)
+WITH_LIBC = $(shell awk '$$1 == "run" {print $$2} $$1 == "skip" {print "--skip", $$2}' crates/qos/server/tests/with-libc)
 
 # The tests in crates/*/tests that start X servers, or programs of the release build. All others belong to test-pure.
 SERVER_TESTS = bench command_line real_servers stock_servers viewer

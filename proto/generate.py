@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Generate Rust, C, names and documentation of the XQOS messages from proto/xqos.xml, their only definition.
 
-usage: generate.py            writes crates/abi/src/protocol.rs, crates/core/src/setting.rs, libxqos/xqosproto.h,
-                              crates/x11/data/xqos.txt, and the table of settings and the end of proto/xqosproto.md
+usage: generate.py            writes crates/qos/abi/src/protocol.rs, crates/qos/core/src/setting.rs, libxqos/xqosproto.h,
+                              crates/ground/x11/data/xqos.txt, and the table of settings and the end of proto/xqosproto.md
        generate.py --check    compares them; exit status 0: same, 1: different
 
 A comment on the line of a field, an item or a structure describes it, and is copied. Fields follow each other without gaps.
@@ -357,7 +357,7 @@ def c(protocol):
 # ---- the names ---------------------------------------------------------------------------------------------------
 
 def names(protocol):
-    """A line for each message: the letter of its kind, its number and its name, as in crates/x11/data/fields.txt."""
+    """A line for each message: the letter of its kind, its number and its name, as in crates/ground/x11/data/fields.txt."""
     extension = protocol.root.get("extension-xname")
     kinds = [("e", protocol.root.findall("event")), ("x", protocol.root.findall("error"))]
     lines = [f"{letter}\t{one.get('number')}\t{extension}::{one.get('name')}" for letter, found in kinds for one in found]
@@ -429,8 +429,8 @@ def xcbgen_errors():
 def main():
     protocol = Protocol()
     wrong = check_form()
-    for path, text in [("crates/abi/src/protocol.rs", rust(protocol)), ("crates/core/src/setting.rs", ranges(protocol)), ("libxqos/xqosproto.h", c(protocol)),
-                       ("crates/x11/data/xqos.txt", names(protocol)), ("proto/xqosproto.md", prose(protocol))]:
+    for path, text in [("crates/qos/abi/src/protocol.rs", rust(protocol)), ("crates/qos/core/src/setting.rs", ranges(protocol)), ("libxqos/xqosproto.h", c(protocol)),
+                       ("crates/ground/x11/data/xqos.txt", names(protocol)), ("proto/xqosproto.md", prose(protocol))]:
         path = PROTO.parent / path
         if "--check" not in sys.argv:
             path.write_text(text, encoding="utf-8")
