@@ -23,7 +23,7 @@ static RULES: LazyLock<HashMap<(&str, &str), Range<u64>>> =
 
 fn rule(line: &'static str) -> Option<((&'static str, &'static str), Range<u64>)> {
     let mut words = line.split_whitespace().take_while(|word| *word != "#");
-    let (letter, name, (start, end)) = (words.next()?, words.next()?, words.next()?.split_once("../..")?);
+    let (letter, name, (start, end)) = (words.next()?, words.next()?, words.next()?.split_once("..")?);
     let end = if end.is_empty() { END } else { end.parse().ok()? };
     Some(((letter, name), start.parse().ok()?..end))
 }
