@@ -37,7 +37,7 @@ fn the_tutorial_of_rules_works_with_the_shipped_rules() {
     let (server, rules, folder) = (Server::served(&[]), Rules::new("tutorial"), Folder::new("tutorial"));
     rules.write("50-players.toml", &source("data/rules.d/50-players.toml"));
     for (name, text) in files_of_the_tutorial() {
-        fs::write(rules.path(&format!("../../{name}")), text).unwrap();
+        fs::write(rules.path(&format!("../{name}")), text).unwrap();
     }
     assert!(rules.ask(&["rules", "check"]).with(0).out.contains(" valid"));
     let test = rules.ask(&["rules", "test", &rules.path("../mine-test.toml")]).with(0);
