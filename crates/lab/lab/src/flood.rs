@@ -135,7 +135,7 @@ impl Client {
         Ok(Client { connection, canvas, drawing })
     }
 
-    /// Time of such a request and the round trip that follows it. Without a request, the time of the round trip alone.
+    /// The time of one request of this drawing and of a round trip after it. `None`: of the round trip alone.
     fn time(&self, drawing: Option<Drawing>) -> Result<Duration> {
         let rectangles = drawing.map(|drawing| drawing.rectangles(0)).unwrap_or_default();
         let began = Instant::now();

@@ -47,7 +47,7 @@ struct Shared {
 struct Member {
     reservation: u16,
     idle_place: u16,
-    /// The budget used, in nanoseconds * 100 / weight.
+    /// Virtual time: the budget used, in nanoseconds * 100 / weight. It starts at the group's `clock`.
     paid: i64,
 }
 

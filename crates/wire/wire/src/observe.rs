@@ -43,7 +43,7 @@ pub struct Opened {
     pub started_midstream: bool,
 }
 
-/// A packet of a connection, including retransmissions and pure acknowledgements.
+/// A packet of a connection. Retransmissions and pure acknowledgements are reported too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet {
     pub direction: Direction,

@@ -20,7 +20,7 @@ const GRACE: Duration = Duration::from_secs(10);
 /// Polling interval for the number of remaining connections; no event reports it.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Returns the number of open connections of the program's display, and of those that only wait for the X server.
+/// Returns two counts: the open connections of the program's display, and how many of them only wait for the X server.
 /// `None` if the display outlives the program, so that there is no need to wait for remaining clients.
 type OpenConnections<'a> = Option<&'a dyn Fn() -> (usize, usize)>;
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //! Interruption: ends everything that was started, and tells the user how to continue.
 //!
-//! Experiments wait in many places. A separate thread therefore waits for the signal; it first ends all descendants of
-//! this process, and then the process itself. Errors that this causes in the experiment are not reported.
+//! A signal can arrive while an experiment waits anywhere, so a separate thread handles it: it first ends all
+//! descendants of this process, and then the process itself. Errors that this causes in the experiment are not
+//! reported.
 
 use crate::{folder, process as processes, workbench};
 use anyhow::{Context, Result};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Tables of a file, and the mistakes found in it so far.
 //!
-//! The offsets of lines are computed once, so many mistakes do not slow down the parser.
+//! The offsets of lines are computed once, so that the line of a mistake is found quickly even if there are many.
 
 use crate::setting::Value;
 use std::collections::BTreeMap;

@@ -48,5 +48,5 @@ fn a_viewers_pointer_ends_slices_if_xqos_decides() {
     assert!(still <= 5, "{still} slices ended early without motion");
     let stock = Module { policy: Some(PolicyKind::Stock), ..module() };
     let left_alone = early_ends(&Setup::with_module(Kind::Xtigervnc, stock), true);
-    assert_eq!(left_alone, 0, "a stock scheduler is left as it is");
+    assert_eq!(left_alone, 0, "no slice ends early under the policy stock");
 }

@@ -99,7 +99,7 @@ fn encoded(text: &str) -> String {
         .collect()
 }
 
-/// Holds the server grab for longer than a second, then disconnects.
+/// Grabs the server for more than a second, and disconnects 3 s later.
 fn grab(server: &Server) {
     let (connection, _) = x11rb::connect(Some(&server.display)).unwrap();
     connection.grab_server().unwrap();

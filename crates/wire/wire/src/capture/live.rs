@@ -12,7 +12,7 @@ use std::time::Duration;
 const BUFFER_BYTES: i32 = 16 << 20;
 /// Maximum time for which the kernel collects packets before we get them.
 pub const GATHERED_FOR: Duration = Duration::from_millis(50);
-/// Size of the largest packets from the kernel, which loopback and segmentation offloading produce.
+/// Snapshot length. Loopback and segmentation offloading produce packets of up to this size.
 const SNAP_BYTES: i32 = 262_144;
 
 #[derive(Debug, thiserror::Error)]

@@ -21,7 +21,7 @@ const MAX_NAME_LETTERS: usize = 64;
 /// The files that a proxy reads and writes.
 #[derive(Clone, Debug)]
 pub enum Caches {
-    /// The file of the program with this name, for which the proxy was started.
+    /// The proxy was started for one program: its name and its file.
     One(String, Cache),
     /// One file for each program that connects, in the folder of the display with this name.
     Each(String),

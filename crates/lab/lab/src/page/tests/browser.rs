@@ -56,7 +56,7 @@ const LOOK: &str = "
         target.dispatchEvent(new PointerEvent('pointermove', where)); target.dispatchEvent(new MouseEvent('mousemove', where));
         return tip.hidden ? 'none' : tip.textContent.split('\\n').join(', ');
     };
-    // Lanes, their axis, and zoom with the buttons and with the wheel at the pointer.
+    // Lanes: the axis, zooming with the buttons, and zooming with the wheel at the pointer.
     const who = figure('Who'), lanes = () => who.querySelector('svg.lanes'), axis = () => texts(lanes(), 'text.soft').slice(0, -1);
     const click = title => all(who, 'button').find(one => one.title.startsWith(title)).click();
     root.lanes = texts(lanes(), 'text:not(.soft)').join();

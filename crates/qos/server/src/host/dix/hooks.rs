@@ -66,7 +66,7 @@ fn start(symbols: &'static Symbols) -> Result<(), Error> {
 }
 
 fn unhook(symbols: &Symbols) {
-    // SAFETY: the same functions as in `start`. The server allows this call in its handlers and callbacks.
+    // SAFETY: the same functions as in `start`. The server allows a handler or callback to be removed while it runs.
     unsafe {
         (symbols.remove_handlers)(block, wakeup, null_mut());
         for (list, callback) in callbacks(symbols) {

@@ -57,7 +57,7 @@ impl<H: Host> Engine<H> {
         self.follow_pacing();
     }
 
-    /// The connection of a client that asked for events, a trace or a loan is closed.
+    /// Ends the events, trace, loan and leases of a client whose connection has closed.
     pub fn control_gone(&mut self, asker: ClientId) {
         if self.scheduler.trace.end(asker, self.now) {
             self.observe_requests();

@@ -8,7 +8,7 @@ use crate::commands::top::settings::Grouping;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use xqos_agent::sample::Sample;
 
-/// Rows by which the page keys move.
+/// The number of rows that Page Up and Page Down move the selection.
 const PAGE: isize = 10;
 
 impl View {
