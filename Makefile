@@ -55,10 +55,11 @@ bench: build
 SKIPS = $(CURDIR)/target/skips
 WITH_LIBC = $(shell awk '$$1 == "run" {print $$2} $$1 == "skip" {print "--skip", $$2}' crates/qos/server/tests/with-libc)
 
-# The tests in crates/*/tests that start X servers, or programs of the release build. All others belong to test-pure.
+# The tests in crates/*/*/tests that start X servers, or programs of the release build. All others belong to test-pure.
 SERVER_TESTS = bench command_line real_servers stock_servers viewer
-TEST_FILES = $(patsubst %/main.rs,%,$(wildcard crates/*/tests/*.rs crates/*/tests/*/main.rs))
-PURE_TESTS = $(filter-out $(SERVER_TESTS),$(sort $(basename $(notdir $(TEST_FILES)))))
+TEST_FILES = $(patsubst %/main.rs,%,$(wildcard crates/*/*/tests/*.rs crates/*/*/tests/*/main.rs))
+PURE_TESTS = $(or $(filter-out $(SERVER_TESTS),$(sort $(basename $(notdir $(TEST_FILES))))),\
+	$(error there are no tests in crates/*/*/tests))
 
 CARGO_TEST = $(CARGO) test --workspace --locked
 CARGO_TEST_PURE = $(CARGO_TEST) --lib --bins --examples $(addprefix --test ,$(PURE_TESTS))
