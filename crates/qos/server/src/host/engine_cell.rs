@@ -90,8 +90,17 @@ impl<H: Acts, A> OnServerThread<EngineCell<H, A>> {
         &self,
         work: impl FnOnce(&mut Engine<H>) -> Result<T, Fault<H::Error>>,
     ) -> Option<Result<T, Fault<H::Error>>> {
+        let mut is_idle = false;
+        let and_look = |engine: &mut Engine<H>| {
+            let worked = work(engine);
+            is_idle = engine.actions.is_empty();
+            worked
+        };
         // SAFETY: guaranteed by the caller.
-        let worked = unsafe { self.borrowed(work) }?;
+        let worked = unsafe { self.borrowed(and_look) }?;
+        if is_idle {
+            return Some(worked);
+        }
         // What was wanted before a fault is done before the host steps aside.
         loop {
             // SAFETY: guaranteed by the caller.
