@@ -7,8 +7,8 @@
 //! | greeting | the server's setup reply | the reply is complete |
 //! | open | requests; replies, events and errors | either side closes |
 //!
-//! The proxy holds a question that it has already asked itself, until the reply arrives: that is sooner than the reply
-//! to the program's own question would. Call [`Near::go_on`] when the scout has received something.
+//! If the proxy has already asked a program's question itself, it holds the program's request until that reply arrives,
+//! which is sooner than a reply to a new request. Call [`Near::go_on`] when the scout has received data.
 //!
 //! Order of calls: pass received bytes to [`Near::from_program`] and [`Near::from_server`] while
 //! [`Near::takes_from_program`] and [`Near::takes_from_server`] allow it; then send the bytes in [`Near::to_program`]
@@ -98,8 +98,8 @@ impl Near {
         }
     }
 
-    /// Processes the question that was held, if it can now be answered, and the program's unread bytes, as far as the
-    /// queues now have room.
+    /// Processes the held question if its answer is now known, then as many of the program's unread bytes as the queues
+    /// have room for.
     pub fn go_on(&mut self, now_ns: u64, store: &mut Store) {
         if !self.held.is_empty() {
             let held = mem::take(&mut self.held);
@@ -167,7 +167,7 @@ impl Near {
         self.fault
     }
 
-    /// Sets the questions whose properties the proxy queries as soon as the server has accepted the program.
+    /// Sets the properties of the root window that the proxy queries as soon as the server has accepted the program.
     pub fn ask_ahead(&mut self, questions: &Questions) {
         self.properties = questions.usual().filter(|line| line.is_property()).cloned().collect();
     }
@@ -182,7 +182,7 @@ impl Near {
         self.shared.send_deferred(store)
     }
 
-    /// Whether comparisons are pending. If so, the server's connection outlives the program's.
+    /// Whether comparisons are pending. If so, the connection to the server outlives the program's connection.
     pub fn is_verifying(&self) -> bool {
         self.shared.settings.verify && self.phase == Phase::Open && self.shared.pending.has_comparisons()
     }

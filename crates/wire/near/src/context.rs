@@ -23,7 +23,7 @@ use xqos_wire::x11::greeting::Greeting;
 use xqos_x11::ByteOrder;
 use xqos_x11::codes::FIRST_EXTENSION;
 
-/// Maximum number of colormaps, and of fonts, of one program. Questions about more go to the server.
+/// Maximum number of colormaps, and of fonts, of one program. Questions about further ones go to the server.
 const MAX_RESOURCES: usize = 4096;
 
 /// The state of a connection that determines what a request means.
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_that_only_the_server_can_answer_are_no_questions() {
+    fn requests_that_only_the_server_can_answer_have_no_question() {
         let (context, opcodes) = context();
         for (major, words) in [(43, &[][..]), (23, &[1]), (38, &[1]), (84, &[0x777, 0, 0])] {
             assert_eq!(question(&context, &opcodes, &request(ORDER, major, 0, words)), None, "{major}");

@@ -9,18 +9,18 @@
 //! end
 //! ```
 //!
-//! A line is the number of programs that asked the question, and the question. Questions contain no number that another
-//! server could have assigned differently, as far as the proxy knows its meaning:
+//! A line is the number of programs that asked the question, and the question. Where the proxy knows their meaning,
+//! numbers that a server assigns are replaced by names:
 //!
 //! | question | arguments |
 //! |---|---|
 //! | InternAtom, QueryExtension, OpenFont, AllocNamedColor, LookupColor | a name |
 //! | AllocColor | red, green and blue |
 //! | GetProperty of the root window | names of the property and of its type, offset, length |
-//! | GetAtomName | saved as `InternAtom/1` of the name, which tells the same |
+//! | GetAtomName | saved as `InternAtom/1` of the name, which gives the same information |
 //! | any other | the bytes after the header, with `root` and `colormap` in place of those of the first screen |
 //!
-//! `/1` after a request's name is the second byte of the request. The order of lines is that in which programs ask.
+//! `/1` after a request's name is the second byte of the request. Lines are in the order in which programs ask.
 
 use crate::bytes::{NATIVE, named_request, request, text_at, with_text};
 use crate::context::{ConnectionContext, next_state, open_font};
@@ -74,7 +74,7 @@ impl Questions {
         let (mut lines, mut known) = (Vec::new(), HashSet::new());
         for entry in &memory.entries {
             let state = states.entry(&entry.extension).or_default();
-            // Only one connection asks these questions again, so it can follow only one sequence of states.
+            // The proxy repeats these questions on one connection, which can follow only one sequence of states.
             if !entry.extension.is_empty() && *state != entry.state {
                 continue;
             }
@@ -93,7 +93,7 @@ impl Questions {
     }
 
     /// The questions that programs of this kind usually ask: those of at least half of the programs. Fonts and colours
-    /// are a matter of each program's settings, and fonts are large, so all programs must have asked for them.
+    /// depend on a program's settings, and fonts are large, so these must be common to all programs.
     pub fn usual(&self) -> impl Iterator<Item = &Line> {
         let is_of_half = |line: &Line| 2 * line.count >= self.programs.len() && !line.is_of_settings();
         self.lines.iter().filter(move |line| self.is_of_all(line) || is_of_half(line))
@@ -116,9 +116,9 @@ impl Questions {
         parts
     }
 
-    /// Adds another connection or another program. A program that was added before only adds questions that are new.
-    /// Inserts each new question behind the question that precedes it in `other`, so that the order of both is kept. A
-    /// question that was asked again is another question.
+    /// Adds another connection or program. A program that is already listed adds only new questions. Each new question
+    /// is inserted after its predecessor in `other`, which keeps the order of both. A repeated question counts as a
+    /// separate one.
     pub fn merge(&mut self, other: &Questions) {
         let is_new = other.programs.iter().all(|program| !self.programs.contains(program));
         let (mut at, mut seen) = (0, HashMap::<&str, usize>::new());
@@ -143,7 +143,7 @@ impl Questions {
         self.programs.extend(new);
     }
 
-    /// Leaves out the questions that have numbers of this server.
+    /// Returns the questions that contain no numbers of this server.
     pub fn for_others(&self) -> Questions {
         let lines = self.lines.iter().filter(|line| !line.is_of_server()).cloned().collect();
         Questions { programs: self.programs.clone(), lines }
@@ -215,7 +215,7 @@ impl Line {
         names.iter().any(|name| self.text.starts_with(name))
     }
 
-    /// Whether the question has numbers that another server would assign differently: outputs, properties of devices.
+    /// Whether the question contains numbers that this server has assigned, such as those of outputs.
     fn is_of_server(&self) -> bool {
         let is_version = self.text.contains("::QueryVersion");
         let is_of_output = self.extension() == "RANDR" && !self.text.contains(" root") && !is_version;
@@ -231,7 +231,7 @@ impl Line {
         let words: Vec<&str> = if arguments.is_empty() { Vec::new() } else { arguments.split(' ').collect() };
         let request = match (name.as_str(), &words[..]) {
             ("InternAtom" | "QueryExtension", [text]) => named_request(NATIVE, number, data, &unescaped(text)?),
-            // The id of the font is one of the connection's own.
+            // The connection that sends the request sets the font's ID.
             ("OpenFont", [text]) => screen.and(Some(open_font(NATIVE, 0, &unescaped(text)?)))?,
             ("AllocNamedColor" | "LookupColor", [text]) => {
                 with_text(NATIVE, request(NATIVE, number, 0, &[screen?.colormap, 0]), 8, &unescaped(text)?)
@@ -255,7 +255,7 @@ impl Line {
         (request.len() <= MAX_REQUEST_BYTES).then_some(Asked { extension: table.extension, request })
     }
 
-    /// Whether this is the question of a request that the proxy may send.
+    /// Whether the proxy may send the request that asks this question.
     fn is_valid(&self) -> bool {
         let screen = Screen { root: 1, colormap: 1, visual: 1, depth: 1 };
         let name = self.name();
@@ -283,7 +283,7 @@ fn name(entry: &Entry) -> Option<&'static str> {
     names::table(&entry.extension)?.name(Kind::Request, entry.request[usize::from(!entry.extension.is_empty())])
 }
 
-/// The text of a question; `None` if it names anything that only this server or this connection knows.
+/// The text of a question; `None` if it names a resource of this server or this connection.
 fn text(entry: &Entry, context: &ConnectionContext, store: &Store) -> Option<String> {
     let (request, screen, name) = (&entry.request, context.greeting.screens.first()?, name(entry)?);
     let (short, word) = (|at| NATIVE.u16(request, at), |at| NATIVE.u32(request, at));
@@ -308,7 +308,7 @@ fn text(entry: &Entry, context: &ConnectionContext, store: &Store) -> Option<Str
             let words = request[4..].chunks_exact(4).map(|four| match u32::from_ne_bytes(four.try_into().ok()?) {
                 root if root == screen.root => Some("root".to_owned()),
                 colormap if colormap == screen.colormap => Some("colormap".to_owned()),
-                // The bytes in their order.
+                // Show the bytes in memory order, on a machine of either byte order.
                 other => Some(format!("{:08x}", other.to_be())),
             });
             words.collect::<Option<Vec<String>>>()?.join(" ")
@@ -317,7 +317,7 @@ fn text(entry: &Entry, context: &ConnectionContext, store: &Store) -> Option<Str
     Some(if arguments.is_empty() { head } else { format!("{head} {arguments}") })
 }
 
-/// Writes bytes that are no visible ASCII letters as `%20`, and an initial digit, because numbers are predefined atoms.
+/// Escapes all bytes but visible ASCII as `%20`, and an initial digit too, because numbers stand for predefined atoms.
 fn escaped(bytes: &[u8]) -> String {
     let is_plain = |at: usize, byte: u8| byte.is_ascii_graphic() && byte != b'%' && !(at == 0 && byte.is_ascii_digit());
     let letter = |(at, &byte): (usize, &u8)| {
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn questions_ask_the_same_of_another_server() {
+    fn questions_are_valid_on_another_server() {
         let mut memory = Memory::default();
         let property = |root, atom| request(NATIVE, op::GET_PROPERTY_REQUEST, 0, &[root, atom, 31, 0, 100]);
         let monitors = |major, root| request(NATIVE, major, 42, &[root, 1]);
@@ -381,7 +381,7 @@ mod tests {
         assert_eq!(asked[2], named_request(NATIVE, op::INTERN_ATOM_REQUEST, 1, b"A b%"), "for GetAtomName");
         assert_eq!(asked[3], memory.entries[4].request, "the color");
         assert_eq!(asked[4], monitors(0, 0x99));
-        assert_eq!(asked.len(), 5, "no name is known for the property 201");
+        assert_eq!(asked.len(), 5, "the name of property 201 is unknown");
     }
 
     #[test]
@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn a_profile_keeps_what_half_of_the_programs_ask_and_the_fonts_of_all() {
+    fn a_profile_keeps_questions_of_half_the_programs_and_fonts_of_all() {
         let mut all = of("one", &["QueryExtension SHAPE", "OpenFont fixed", "InternAtom A", "InternAtom B"]);
         all.merge(&of("two", &["OpenFont fixed", "InternAtom C", "InternAtom B", "OpenFont cursor"]));
         all.merge(&of("three", &["OpenFont fixed", "InternAtom B", "InternAtom A"]));

@@ -75,8 +75,8 @@ impl SharedState {
         self.note(request, known.as_ref(), is_long, has_reply, store);
     }
 
-    /// Asks the server for a reply if it has answered none of so many requests that its 16-bit sequence numbers would
-    /// become ambiguous. The program's library relies on answers that were given here.
+    /// Requests a reply before too many requests without one make the server's 16-bit sequence numbers ambiguous. The
+    /// program's library does not do so, because it counts the answers that were given here.
     fn require_reply(&mut self) {
         if self.sequence.sent - self.pending.last_certain < MAX_WITHOUT_REPLY {
             return;
@@ -87,8 +87,8 @@ impl SharedState {
         self.pending.push(Pending { number, opcodes, edit: None, learn: None, recipient, is_certain: true });
     }
 
-    /// Whether the proxy has already asked this question, so that the reply arrives sooner than if the program asked it
-    /// now. While the program holds the server, no other connection gets replies.
+    /// Whether the proxy has already asked this question, so that the reply arrives sooner than a reply to the
+    /// program's request. While the program holds the server grab, no other connection gets replies.
     pub fn must_wait(&self, request: &[u8], store: &Store) -> bool {
         let is_property = request[0] == op::GET_PROPERTY_REQUEST;
         if !self.may_answer || self.settings.passive || self.holds_server || !is_property && !store.expects_any() {
@@ -154,7 +154,7 @@ impl SharedState {
         let window = self.order.u32(request, 4).filter(|_| request.len() == 24);
         let Some(window) = window else { return Lookup::default() };
         if request[1] != 0 {
-            // It may delete the property, so what was read before is no answer to later questions.
+            // The request may delete the property, so an earlier reply is no longer valid.
             self.windows.change(window, self.order.u32(request, 8));
             return Lookup::default();
         }

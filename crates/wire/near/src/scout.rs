@@ -34,14 +34,14 @@ use xqos_x11::length::Phase;
 const WATCHED: [(&str, Watch); 3] =
     [("XKEYBOARD", Watch::Keys), ("XInputExtension", Watch::Devices), ("RANDR", Watch::Screens)];
 
-/// Extensions of which today's programs ask, besides [`WATCHED`]. Asking early saves each program's start a round trip.
+/// Extensions that today's programs query, besides [`WATCHED`]. Early queries save a round trip at each start.
 #[rustfmt::skip]
 const COMMON: [&str; 17] = [
     "BIG-REQUESTS", "Composite", "DAMAGE", "DOUBLE-BUFFER", "DPMS", "GLX", "Generic Event Extension",
     "MIT-SCREEN-SAVER", "Present", "RECORD", "RENDER", "SHAPE", "SYNC", "XC-MISC", "XFIXES", "XINERAMA", "XTEST",
 ];
 
-/// Where questions come from, and what that means for sending them.
+/// The source of questions, which determines how they are sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Source {
     /// The questions are those of other programs. Atoms are not created.
@@ -97,8 +97,8 @@ pub struct Scout {
     /// Requests that have not been answered, with their numbers.
     pending: VecDeque<(u64, Query)>,
     deferred: Vec<Deferred>,
-    /// Whether any program's questions were asked. They come before the proxy's own, because the first version that a
-    /// client asks for can be final.
+    /// Whether any program's questions were sent. They precede the proxy's own, because the server may keep the first
+    /// version that a client requests.
     has_questions: bool,
     queried: HashSet<String>,
     /// Event selections, with the number of their request.

@@ -52,7 +52,7 @@ impl Outbox {
         if self.gone == self.bytes.len() {
             self.clear();
         } else if 2 * self.gone >= self.bytes.len() {
-            // A queue that is never empty must not keep what was sent.
+            // Drop sent bytes even if the queue never becomes empty.
             self.bytes.drain(..self.gone);
             self.gone = 0;
         }
@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_queue_that_is_never_empty_keeps_only_what_it_has_to_send() {
+    fn a_queue_that_is_never_empty_drops_sent_bytes() {
         let mut outbox = Outbox::default();
         outbox.push(&[0; 1000]);
         for number in 1..100_000_u32 {

@@ -32,7 +32,7 @@ impl Question {
 /// A reply with sequence number zero.
 pub type Answer = Arc<[u8]>;
 
-/// The reply as an answer.
+/// Converts a reply to an answer.
 pub fn answer_of(reply: &[u8]) -> Answer {
     let mut answer = reply.to_vec();
     answer[2..4].fill(0);
@@ -57,11 +57,11 @@ pub struct Store {
     bytes: usize,
     changes: [u32; WATCHES],
     is_watched: [bool; WATCHES],
-    /// Questions on a connection of the proxy, in native byte order, whose replies are on their way.
+    /// Questions that the proxy has asked, in native byte order, and whose replies are pending.
     expected: HashSet<Question>,
     /// Names of atoms, by their numbers.
     atoms: HashMap<u32, Box<[u8]>>,
-    /// Atoms that do not exist, but which programs of this kind create as they start.
+    /// Missing atoms that programs of this kind create when they start.
     missing: Vec<Question>,
     creates_missing: bool,
 }
@@ -144,7 +144,7 @@ impl Store {
         self.expected.insert(question.clone());
     }
 
-    /// Whether the reply to this question is on its way, so that it arrives sooner than if the program asked now.
+    /// Whether a reply to this question is pending, which will arrive sooner than a reply to the program's request.
     pub fn is_expected(&self, order: ByteOrder, question: &Question) -> bool {
         order == NATIVE && self.expected.contains(question)
     }
@@ -164,12 +164,12 @@ impl Store {
         self.expected.remove(question);
     }
 
-    /// Records that no expected reply is worth waiting for.
+    /// Stops waiting for all expected replies.
     pub fn expect_nothing(&mut self) {
         self.expected.clear();
     }
 
-    /// Records that an atom does not exist that programs of this kind create.
+    /// Records a missing atom that programs of this kind create.
     pub fn miss(&mut self, atom: Question) {
         self.missing.push(atom);
     }
@@ -206,7 +206,7 @@ impl Store {
         self.is_watched[watch as usize] = true;
     }
 
-    /// Records that the server reports no changes any more.
+    /// Records that the server no longer reports changes.
     pub fn unwatch(&mut self) {
         self.is_watched = Default::default();
     }

@@ -197,7 +197,7 @@ impl Windows {
         }
     }
 
-    /// Forgets a drawable that the program frees. Of a window whose destruction will be reported, the selection stays.
+    /// Forgets a freed drawable. Keeps a window's event selection if its destruction will be reported.
     fn forget(&mut self, id: u32) {
         match self.drawables.get_mut(&id) {
             Some(window) if window.watched & STRUCTURE_NOTIFY != 0 => {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Sends the questions that a program is likely to ask, as soon as what they need is known.
+//! Sends the questions that a program is likely to ask, as soon as the data that they need is known.
 
 use super::{Deferred, Query, Scout, Source, Stage};
 use crate::bytes::{NATIVE, named_request, request, text_at};
@@ -52,7 +52,7 @@ impl Scout {
         self.send(&bytes, Some(query));
     }
 
-    /// Asks questions that need no extension and, if it has not arrived, not the setup's reply. Defers the others.
+    /// Asks core questions; before the setup's reply arrives, only those that do not need it. Defers the others.
     pub(super) fn ask_core(&mut self, questions: Vec<Deferred>, store: &mut Store) {
         let screen = self.context.greeting.screens.first().copied();
         for deferred in questions {
@@ -120,9 +120,9 @@ impl Scout {
         }
     }
 
-    /// Asks all questions whose extension is known, in the program's order, except that the change events of all
-    /// extensions are selected before the first question that they concern. Waits until all extensions are known. Skips
-    /// questions that a program asked in another state of the extension.
+    /// Waits until all extensions are known, then asks the questions of existing ones in the program's order. The
+    /// change events of all extensions are selected before the first question whose answer can change. Skips questions
+    /// that a program asked in another state of the extension.
     pub(super) fn ask_extensions(&mut self, store: &mut Store) {
         let is_waiting = self.pending.iter().any(|(_, query)| {
             matches!(query, Query::Question { question, .. } if question.0[0] == op::QUERY_EXTENSION_REQUEST)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! What the proxy knows of one window or pixmap.
+//! The proxy's record of one window or pixmap.
 
 use super::{ADDED, PROPERTY_CHANGE};
 use std::collections::VecDeque;
@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 /// A drawable of the program, or a root window.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Drawable {
-    /// The last changes of the program's selection: request number, and the events.
+    /// The program's last event selections: request number and events.
     pub selected: VecDeque<(u64, u32)>,
     /// The events among [`ADDED`] that the server reports.
     pub watched: u32,
@@ -23,7 +23,7 @@ pub(super) struct Drawable {
     pub moves: u32,
     /// `None` for roots and pixmaps.
     pub parent: Option<u32>,
-    /// Whether the ID was in use at creation, so that the server has probably refused it.
+    /// Whether the ID was already in use at creation, so the server has probably refused the request.
     pub is_doubtful: bool,
     /// Whether the program has destroyed it. The entry stays until the server reports this.
     pub is_gone: bool,

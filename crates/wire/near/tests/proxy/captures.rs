@@ -215,7 +215,7 @@ fn reply_to(recorded: &Server, font: &[u8], request: &[u8], layout: Layout) -> V
     reply.cloned().unwrap_or_else(|| otherwise.concat())
 }
 
-/// Asks a profile's questions of the server of a captured connection.
+/// Sends a profile's questions to the server of a captured connection.
 fn ask_profile(said: &[(Direction, Vec<u8>)], profile: &Questions, store: &mut Store) {
     let (program, server) = (whole(said, Direction::Requests), whole(said, Direction::Replies));
     let (setup, greeting) = setup_bytes(&program, &server);
@@ -298,7 +298,7 @@ fn a_profile_makes_a_first_start_nearly_as_good_as_a_second() {
     let counted = programs.map(|(name, profile)| (name, first_waits(name, profile)));
     println!("{counted:?}");
     for (name, [strict, relaxed]) in counted {
-        // The limits are the counts when this test was written. The program of qt5 is not one of those in the profile.
+        // The limits are the counts when this test was written. The profile lacks the program of qt5.
         let (most, most_relaxed) = match name {
             "gtk3-demo" => (63, 37),
             "emacs" => (106, 96),

@@ -11,7 +11,7 @@ use xqos_x11::ByteOrder;
 const ORDER: ByteOrder = ByteOrder::Little;
 const PROFILE: Source = Source { is_profile: true, has_font_connections: false };
 
-/// Questions, each with the number of the two programs that asked it.
+/// Questions of two programs. Each line begins with the number of programs that asked the question.
 fn questions(lines: &[&str]) -> Questions {
     Questions::read(&format!("xqos near questions 2\nprograms one two\n{}\nend\n", lines.join("\n"))).unwrap()
 }
@@ -109,21 +109,21 @@ fn the_program_waits_for_a_reply_that_is_on_its_way() {
 }
 
 #[test]
-fn a_program_that_holds_the_server_waits_for_nothing() {
+fn requests_are_not_held_during_a_server_grab() {
     let own = OwnConnection::new(&["2 InternAtom A", "2 InternAtom B"], PROFILE);
     let mut proxy = Harness::new(ORDER, Settings::default(), own.store);
     proxy.open(&Questions::default());
     let focus = request(ORDER, 43, 0, &[]);
     proxy.say(&[request(ORDER, 36, 0, &[]), focus.clone(), named(ORDER, 16, 0, "A")].concat());
     proxy.settle();
-    assert_eq!(messages(ORDER, &proxy.heard).len(), 2, "the server answers nobody else during the grab");
+    assert_eq!(messages(ORDER, &proxy.heard).len(), 2, "the server answers no other client during the grab");
     proxy.say(&[request(ORDER, 37, 0, &[]), focus, named(ORDER, 16, 0, "B")].concat());
     proxy.settle();
     assert!(proxy.near.is_holding());
     proxy.store.expect_nothing();
     proxy.near.go_on(0, &mut proxy.store);
     proxy.settle();
-    assert_eq!(messages(ORDER, &proxy.heard).len(), 4, "the reply is given up");
+    assert_eq!(messages(ORDER, &proxy.heard).len(), 4, "the proxy no longer waits for the reply");
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn atoms_are_created_only_after_the_program_creates_one_of_its_toolkit() {
         proxy.say(&bytes);
         own.scout.create_missing(&mut proxy.store);
         let expected: Vec<_> = created.iter().map(|name| named(ORDER, 16, 0, name)).collect();
-        assert_eq!(own.sent(), expected, "not those that one program asked for, or that no program creates");
+        assert_eq!(own.sent(), expected, "only atoms that both programs create");
     }
     proxy.say(&named(ORDER, 16, 0, "B"));
     proxy.settle();
@@ -151,7 +151,7 @@ fn atoms_are_created_only_after_the_program_creates_one_of_its_toolkit() {
 }
 
 #[test]
-fn a_questions_extension_is_asked_in_the_programs_order() {
+fn questions_of_an_extension_are_sent_in_the_programs_order() {
     let lines = [
         "2 XKEYBOARD::UseExtension 01000000",
         "2 XKEYBOARD::GetControls 00010000",

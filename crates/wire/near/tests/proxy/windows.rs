@@ -51,7 +51,7 @@ fn select(events: u32) -> Vec<u8> {
 }
 
 #[test]
-fn a_refused_selection_leaves_the_selection_before_it() {
+fn a_refused_selection_keeps_the_earlier_one() {
     let mut proxy = open();
     settle(&mut proxy, &select(PROPERTY_CHANGE));
     settle(&mut proxy, &select(SUBSTRUCTURE_REDIRECT));
@@ -101,7 +101,7 @@ fn heard(proxy: &mut Harness) -> (Vec<u8>, Option<u32>) {
 }
 
 #[test]
-fn what_the_server_refused_has_no_geometry() {
+fn a_refused_drawable_has_no_geometry() {
     for create in [create(0, STRUCTURE_NOTIFY), create_pixmap(0)] {
         for relaxed in [false, true] {
             let mut proxy = Harness::new(ORDER, Settings { relaxed, ..Settings::default() }, Store::default());
@@ -141,7 +141,7 @@ fn the_server_says_which_window_is_at_a_position() {
 }
 
 #[test]
-fn changes_by_other_clients_are_seen_whatever_the_program_selects() {
+fn changes_by_other_clients_are_noticed_with_any_event_selection() {
     const LARGER: u32 = 0x0040_0030;
     for (selects, events) in [(0, 0), (STRUCTURE_NOTIFY, 1)] {
         for relaxed in [false, true] {
@@ -181,7 +181,7 @@ fn only_selected_events_report_that_the_program_destroyed_a_window() {
 }
 
 #[test]
-fn a_configured_root_window_may_have_other_monitors() {
+fn configuring_the_root_window_invalidates_its_monitors() {
     let mut store = Store::default();
     store.opcodes.learn("RANDR", RANDR, 89, 147);
     store.watch(Watch::Screens);
@@ -196,7 +196,7 @@ fn a_configured_root_window_may_have_other_monitors() {
         settle(&mut proxy, &request(ORDER, RANDR, 42, &[ROOT, 1]));
         proxy.near.report().total().answered > before
     };
-    assert!(!is_known(WINDOW), "it is the first query");
+    assert!(!is_known(WINDOW), "the first query goes to the server");
     assert!(is_known(WINDOW));
     assert!(!is_known(ROOT), "the monitors may have changed");
 }
