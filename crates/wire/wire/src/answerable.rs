@@ -254,7 +254,7 @@ mod tests {
         let requests = all().filter(|(kind, _)| *kind == Kind::Request);
         let barriers: Vec<&str> =
             requests.map(|(_, name)| name).filter(|name| barrier(name) != Barrier::None).collect();
-        assert_eq!(barriers.len(), 38, "a name is not spelt as the library spells it: {barriers:?}");
+        assert_eq!(barriers.len(), 38, "a name differs from the library's: {barriers:?}");
         barriers.iter().for_each(|name| assert_eq!(has_reply(name), Some(false), "{name}"));
     }
 

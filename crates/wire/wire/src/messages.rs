@@ -59,7 +59,7 @@ impl<W: Write> MessageLog<W> {
         }
     }
 
-    /// Writes a line about a message, or if there is a filter, about nothing else.
+    /// Writes a line about a message or another event. With a filter, writes only lines about matching messages.
     fn line<'a, K: Serialize>(
         &mut self,
         id: ConnectionId,

@@ -74,7 +74,7 @@ pub struct Recorded {
     pub numbered: Option<PathBuf>,
 }
 
-/// What a recording learns from messages: confidential bytes, the trigger's events, and lines to print.
+/// Observers of a recording's messages: confidential bytes, the trigger's events, and lines to print.
 #[derive(Debug)]
 struct RecordingObservers {
     scrubber: Option<Scrubber>,
@@ -132,7 +132,7 @@ impl Recorder {
         self.follow_trigger(was_running, record.at_ns);
     }
 
-    /// Tells the trigger that time has passed.
+    /// Reports the current time to the trigger.
     pub fn advance_to(&mut self, now_ns: u64) {
         let watcher = &mut self.session.observers.watcher;
         watcher.advance_to(now_ns);
@@ -177,8 +177,8 @@ impl Recorder {
         }
     }
 
-    /// Writes what was held when the recording starts. When it ends, writes the packets still in the scrubber, which
-    /// arrived before the end.
+    /// When the recording starts, writes the packets that were held. When it ends, writes the packets that are still in
+    /// the scrubber, because they arrived before the end.
     fn follow_trigger(&mut self, was_running: bool, now_ns: u64) {
         match self.output.trigger.state {
             State::Running if !was_running => self.output.start(now_ns),

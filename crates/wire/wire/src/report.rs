@@ -264,7 +264,7 @@ fn connection_report(connection: &Connection, names: &Names, latency_s: f64) -> 
     }
 }
 
-/// What the figures of a connection are read from.
+/// The source of a connection's figures.
 struct Reading<'a> {
     of: &'a Connection,
     names: &'a Names,

@@ -41,9 +41,9 @@ fn check(packets: &[Captured]) {
     let sent: u64 = packets.iter().map(|packet| packet.bytes.len() as u64).sum();
     let (seen, counts) = observe(packets);
     let understood: usize = seen.streams.values().map(Vec::len).sum();
-    assert!(understood as u64 <= sent, "no more bytes than there were");
+    assert!(understood as u64 <= sent, "no more bytes are decoded than were sent");
     assert!(seen.messages.iter().map(|(_, received)| received.kept as u64).sum::<u64>() <= sent);
-    assert_eq!(seen.opened.len(), seen.endings.len(), "what is opened ends");
+    assert_eq!(seen.opened.len(), seen.endings.len(), "every opened connection ends");
     assert_eq!((counts.connections, counts.packets), (seen.opened.len() as u64, packets.len() as u64));
     draw(packets);
     check_prediction(packets);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Tests files that begin in the middle of connections: they are decoded like the same part of a whole capture.
+//! Tests that a file that begins in the middle of connections is decoded like the same part of a whole capture.
 
 mod packets;
 
@@ -88,7 +88,7 @@ fn a_file_from_any_packet_on_is_decoded_like_the_whole() {
         let whole = golden(program);
         let (times, (all, _)) = (times(&whole), lines(&whole));
         for number in 0..12 {
-            // The first ones are close together, because extensions are queried at the start.
+            // The first offsets are close together, because extensions are queried at the start.
             let from = if number < 6 { 2 + 7 * number } else { times.len() * number / 12 };
             for scrub in [None, Some(Extent::All)] {
                 let part = cut(&whole, from as u64, scrub, &folder.path);
@@ -103,7 +103,7 @@ fn a_file_from_any_packet_on_is_decoded_like_the_whole() {
     }
 }
 
-/// Records again and again between two messages. Returns the files.
+/// Records repeatedly from one message to another. Returns the files.
 fn ring(capture: &[u8], [start, stop]: [&str; 2], before_ns: u64, keep: Option<usize>, folder: &Path) -> Vec<Vec<u8>> {
     let on = |name: &str| TriggerEvent::Message(name.parse().unwrap());
     let (start, stop) = (Start::On(on(start)), Some(Stop::On(on(stop))));
@@ -130,12 +130,12 @@ fn each_file_of_a_ring_has_its_events_and_the_time_before_them() {
     for file in &files {
         let (seen, contents) = lines(file);
         let (seen, begin_ns) = (seen.since(0), times(file)[0]);
-        assert!(all.since(begin_ns).starts_with(&seen), "all of one part");
+        assert!(all.since(begin_ns).starts_with(&seen), "the file has a consecutive part");
         let position = |name: &str| seen.iter().position(|line| line.starts_with("Request") && line.contains(name));
         assert!(position(" InternAtom ") < position(" GetProperty ") || files.last() == Some(file), "{seen:#?}");
         assert_eq!((contents.skipped_bytes, contents.gap_bytes), (0, 0));
     }
-    // What is in no file is between a stop and the next start.
+    // Messages between a stop and the next start are in no file.
     let with_before = ring(&whole, ["InternAtom", "GetProperty"], 20_000_000, Some(2), &folder.path);
     let count = files.len();
     assert_eq!(with_before.len(), 2, "only the last are kept");
@@ -152,7 +152,7 @@ fn an_event_that_does_not_occur_leaves_no_file() {
 }
 
 #[test]
-fn figures_and_plots_of_a_part_have_names_and_no_start_up() {
+fn figures_and_plots_of_a_part_have_names_but_no_start_up() {
     let folder = Folder::new("joined");
     let whole = golden("gtk3-demo");
     let part = cut(&whole, times(&whole).len() as u64 / 2, None, &folder.path);

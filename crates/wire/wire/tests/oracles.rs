@@ -10,7 +10,7 @@
 //! - it writes GLX requests as C functions (glXQueryVersion), and errors as BadShmSeg;
 //! - it writes UNKNOWN for DOUBLE-BUFFER, and does not know that XKEYBOARD::PerClientFlags has a reply;
 //! - it shows no length of events and errors;
-//! - as an event's sequence number, it shows that of the last request that it has forwarded.
+//! - it shows the sequence number of the last forwarded request as that of an event.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -167,7 +167,7 @@ fn real_captures_are_read_as_xtrace_saw_them() {
         for (stream, ours) in &ours {
             let theirs = &theirs[stream];
             for (ours, theirs) in ours.iter().zip(theirs) {
-                assert!(is_same(ours, theirs), "{name} {stream:?}: {ours:?} is to xtrace {theirs:?}");
+                assert!(is_same(ours, theirs), "{name} {stream:?}: xtrace shows {theirs:?} for {ours:?}");
             }
             assert_eq!(ours.len(), theirs.len(), "messages of {name} {stream:?}");
         }

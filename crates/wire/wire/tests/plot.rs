@@ -144,11 +144,11 @@ fn check_stairs(track: &Track, name: &str) {
     assert!(!steps.is_empty(), "{name}");
     for pair in steps.windows(2) {
         assert!(pair[0].at_ns <= pair[1].at_ns && pair[0].acknowledged <= pair[1].acknowledged, "{name}: {pair:?}");
-        assert!(pair[0] != pair[1], "{name}: a step goes somewhere");
+        assert!(pair[0] != pair[1], "{name}: each step changes a value");
     }
     assert!(steps.iter().all(|step| step.edge >= step.acknowledged), "{name}");
     let sent = track.bars().map(|bar| bar.offset + bar.length).max().unwrap_or(0);
-    assert!(steps.iter().all(|step| step.acknowledged <= sent), "{name}: nobody acknowledges what was not sent");
+    assert!(steps.iter().all(|step| step.acknowledged <= sent), "{name}: only sent bytes are acknowledged");
 }
 
 #[test]
@@ -251,7 +251,7 @@ impl Unpacked {
 }
 
 #[test]
-fn the_page_has_all_that_is_kept() {
+fn the_page_contains_the_whole_model() {
     let plot = captured("gtk3-demo", Choice { with_fields: true, ..Choice::default() }).0;
     let mut out = Vec::new();
     page::write(&plot, "gtk3-demo", &mut out).unwrap();
@@ -332,7 +332,7 @@ fn check_xml(text: &str) {
         rest = behind;
         let name = tag.split([' ', '/']).find(|name| !name.is_empty()).unwrap();
         match (tag.starts_with('/'), tag.ends_with('/')) {
-            (true, _) => assert_eq!(open.pop(), Some(name), "it ends what is open"),
+            (true, _) => assert_eq!(open.pop(), Some(name), "the end tag matches the open element"),
             (false, true) => {}
             (false, false) => open.push(name),
         }
@@ -394,10 +394,10 @@ fn every_line_is_valid_for_xplot() {
         check_xpl(&text);
         let one = plot.busiest().unwrap();
         let messages: usize = one.tracks.iter().map(|track| track.messages.count).sum();
-        assert_eq!(text.matches("\nuarrow ").count(), messages, "an arrow for each message");
+        assert_eq!(text.matches("\nuarrow ").count(), messages, "one arrow per message");
         assert_eq!(text.matches("\nnew_plotter\n").count(), 1);
     }
-    assert!(for_xplot(&whole(&sent_again())).contains("\nred\n"), "what was sent again");
+    assert!(for_xplot(&whole(&sent_again())).contains("\nred\n"), "retransmissions are red");
 }
 
 #[test]
@@ -453,7 +453,7 @@ fn the_page_works_in_chromium() {
         assert!(root.contains(word), "'{word}' is missing in {root}");
     }
     assert!(!root.contains("data-failed"), "{root}");
-    assert!(seen.contains("1,290 messages") || seen.contains("1,310 messages"), "the facts are told");
+    assert!(seen.contains("1,290 messages") || seen.contains("1,310 messages"), "the totals are shown");
 }
 
 #[test]

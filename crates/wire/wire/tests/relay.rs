@@ -175,7 +175,7 @@ fn requests_and_replies_of_8_megabytes_are_relayed() {
             clients.shutdown(Shutdown::Write).unwrap();
         });
         let serve = scope.spawn(|| rest(&mut server));
-        assert!(read(&mut client, back.len()) == back, "half closed, the rest still comes");
+        assert!(read(&mut client, back.len()) == back, "the rest arrives although one direction is closed");
         assert!(serve.join().unwrap() == there);
     });
     let (relayed, seen) = scene.end();
@@ -269,7 +269,7 @@ fn clients_get_all_data_before_a_closing_server_ends_them() {
     settle(&scene.relay);
     let Scene { listener, relay, file } = scene;
     drop(listener);
-    assert_eq!(rest(&mut connect(&relay.display())), b"", "there is no server any more");
+    assert_eq!(rest(&mut connect(&relay.display())), b"", "the server has exited");
     let relayed = relay.finish().unwrap();
     assert_eq!((relayed.connections, relayed.refused), (1, 1));
     fs::remove_file(file).unwrap();
@@ -325,7 +325,7 @@ fn a_full_disk_stops_only_the_recording() {
     let relayed = relay.finish().unwrap();
     let error = relayed.recorded.error;
     assert!(matches!(&error, Some(RecordError::File(it)) if it.kind() == ErrorKind::StorageFull), "{error:?}");
-    assert_eq!(relayed.bytes[0], 1_000_000, "all of it went through");
+    assert_eq!(relayed.bytes[0], 1_000_000, "all data are forwarded");
 }
 
 #[test]
@@ -340,7 +340,7 @@ fn the_display_is_removed_with_the_relay() {
     let (client, _server) = scene.pair();
     scene.end();
     assert!(files.iter().zip(made).all(|(file, made)| identity(file) != made));
-    assert_eq!(rest(&mut { client }), b"", "the client is told");
+    assert_eq!(rest(&mut { client }), b"", "the client is disconnected");
 }
 
 #[test]

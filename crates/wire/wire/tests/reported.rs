@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //! Tests predictions and plots of the captures in `reported`: packets that are cut off, seen twice or lost, and
-//! keep-alives. They are those of the same traffic without these faults.
+//! keep-alives. The results equal those of the same traffic without these faults.
 
 mod packets;
 
@@ -40,7 +40,7 @@ fn predicted(packets: &[Captured]) -> StartPrediction {
     predict_start(&recorder.script().expect("a whole start"), &grid::link(1_000, 50_000)).unwrap()
 }
 
-/// What is drawn of the only connection: packets, messages, gaps, and the round trips that were waited for.
+/// The drawing of the only connection: packets, messages, gaps, and the round trips that the client waited for.
 fn drawn(packets: &[Captured]) -> (Vec<Bar>, Vec<MessageMark>, usize, Vec<[u64; 4]>) {
     let mut plot = Plot::new(Choice::default());
     see(packets, &mut plot);
@@ -57,13 +57,13 @@ fn drawn(packets: &[Captured]) -> (Vec<Bar>, Vec<MessageMark>, usize, Vec<[u64; 
 }
 
 #[test]
-fn packets_that_are_cut_off_lack_nothing_that_is_predicted_or_drawn() {
+fn truncated_packets_are_predicted_and_drawn_like_whole_ones() {
     let (full, cut) = (packets("full.pcap"), packets("snap96.pcap"));
     assert_eq!(predicted(&cut), predicted(&full));
     let ((bars, marks, gaps, trips), expected) = (drawn(&cut), drawn(&full));
     assert_eq!((bars, marks, trips), (expected.0, expected.1, expected.3));
-    assert_eq!(gaps, 0, "a packet whose length is known is no gap");
-    // A packet that is missing inside a message is one.
+    assert_eq!(gaps, 0, "a truncated packet is not a gap");
+    // A missing packet inside a message is a gap.
     let longest = full.iter().position(|packet| packet.length > 1400).unwrap();
     let lost: Vec<Captured> = [&full[..=longest], &full[longest + 2..]].concat();
     assert_eq!(drawn(&lost).2, 1);
@@ -79,7 +79,7 @@ fn packets_that_are_seen_twice_are_predicted_and_drawn_once() {
 }
 
 #[test]
-fn a_lost_syn_is_not_the_programs_time() {
+fn a_lost_syn_does_not_count_as_the_programs_time() {
     let full = packets("full.pcap");
     let lost = Captured { at_ns: full[0].at_ns - SECOND, ..full[0].clone() };
     let again = [vec![lost], full.clone()].concat();
@@ -91,7 +91,7 @@ fn a_lost_syn_is_not_the_programs_time() {
 }
 
 #[test]
-fn keep_alives_are_no_part_of_the_start_and_not_drawn() {
+fn keep_alives_are_not_part_of_the_start_and_not_drawn() {
     let all = packets("keepalive.pcap");
     assert!(all.last().unwrap().at_ns - all[0].at_ns > 200 * SECOND);
     assert!(predicted(&all).elapsed_ns < SECOND, "{:?}", predicted(&all));
@@ -100,7 +100,7 @@ fn keep_alives_are_no_part_of_the_start_and_not_drawn() {
 }
 
 #[test]
-fn an_error_of_a_one_way_request_is_no_predicted_round_trip() {
+fn an_error_of_a_one_way_request_is_not_a_predicted_round_trip() {
     assert_eq!(predicted(&packets("zero.pcap")).round_trips, 4, "the setup and three of four atoms");
 }
 

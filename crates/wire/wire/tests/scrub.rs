@@ -47,7 +47,7 @@ fn golden(name: &str) -> Vec<u8> {
     bytes
 }
 
-/// The analysis of a capture without what depends on overwritten bytes: compression, unused bytes, coordinates.
+/// The analysis of a capture, without figures that depend on overwritten bytes.
 fn analysed(capture: Vec<u8>) -> Value {
     let mut reader = Reader::new(Cursor::new(capture)).unwrap();
     let mut analysis = Analysis::default();

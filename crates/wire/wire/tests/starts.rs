@@ -94,7 +94,7 @@ fn cells() -> Vec<Cell> {
 #[test]
 fn one_capture_predicts_a_start_over_every_link_of_the_grid() {
     let cells = cells();
-    assert_eq!(cells.len(), 61, "all cells of raw X that came to rest");
+    assert_eq!(cells.len(), 61, "all cells of raw X in which the program became quiet");
     let errors = |figure: usize| {
         let mut errors: Vec<(f64, String)> = cells
             .iter()
@@ -108,7 +108,7 @@ fn one_capture_predicts_a_start_over_every_link_of_the_grid() {
     };
     let (median, (worst, which)) = errors(0);
     assert!(median <= 0.10 && worst <= 0.30, "start-up: median {median:.3}, worst {worst:.3} ({which})");
-    // Links of 10 Mb/s and 0.1 ms delayed gtk3-demo more than those of 1 ms, so the limit is higher.
+    // At 10 Mb/s, gtk3-demo was slower with a delay of 0.1 ms than with 1 ms, so the limit is higher.
     let (median, (worst, which)) = errors(1);
     assert!(median <= 0.10 && worst <= 0.40, "network delay: median {median:.3}, worst {worst:.3} ({which})");
 }

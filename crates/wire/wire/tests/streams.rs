@@ -197,7 +197,7 @@ fn a_packet_captured_at_two_points_counts_once() {
 }
 
 #[test]
-fn a_retransmission_is_no_copy() {
+fn a_retransmission_is_not_a_copy() {
     let mut talk = three_round_trips();
     let request = talk.packets[5].clone();
     let number = |packet: &mut Captured, number: u8| packet.bytes[19] = number;
@@ -277,7 +277,7 @@ fn a_hole_waits_for_its_retransmission() {
     let mut talk = three_round_trips();
     // The server cannot acknowledge a missing request, so both replies after the hole follow its retransmission.
     let lost = talk.packets.remove(7);
-    assert_eq!(lost.length, 58, "it is a request");
+    assert_eq!(lost.length, 58, "the lost packet is a request");
     let mut late = lost.clone();
     late.at_ns += 700_000_000;
     talk.packets.truncate(7);
@@ -288,7 +288,7 @@ fn a_hole_waits_for_its_retransmission() {
 }
 
 #[test]
-fn selective_acknowledgements_fill_no_hole() {
+fn selective_acknowledgements_do_not_fill_a_hole() {
     let mut talk = Talk::new();
     talk.open_x(L);
     let lost = talk.next[0];
@@ -304,10 +304,10 @@ fn selective_acknowledgements_fill_no_hole() {
         (talk.next[0], talk.selective) = (next, Vec::new());
     }
     let (seen, counts) = observe(&talk.packets);
-    assert_eq!(counts.gaps, 1, "at the end nothing more can fill it");
+    assert_eq!(counts.gaps, 1, "the hole is still open at the end");
     let acknowledged: Vec<u64> =
         seen.packets.iter().rev().take(3).step_by(2).map(|packet| packet.acknowledged).collect();
-    assert_eq!(acknowledged, [u64::from(lost - 1001); 2], "the blocks beyond the hole are no acknowledgement");
+    assert_eq!(acknowledged, [u64::from(lost - 1001); 2], "selective acknowledgements do not count");
     talk.packets.push(Captured { at_ns: talk.at_ns + 200_000_000, ..lost_packet });
     talk.at_ns += 200_000_000;
     talk.server(&reply(L, 1, 0, 0));
@@ -397,7 +397,7 @@ fn windows_are_scaled_if_both_sides_agreed() {
     talk.open_x(L);
     let (seen, _) = observe(&talk.packets);
     let windows: Vec<u64> = seen.packets.iter().map(|packet| packet.window).collect();
-    assert_eq!(windows, [1000, 1000, 128_000, 128_000, 128_000], "a SYN's is never scaled");
+    assert_eq!(windows, [1000, 1000, 128_000, 128_000, 128_000], "the window of a SYN is never scaled");
     let (seen, _) = observe(&talk.packets[2..]);
     assert!(seen.opened[0].started_midstream && seen.packets.iter().all(|packet| packet.window == 1000));
 }
@@ -438,7 +438,7 @@ fn x_is_recognised_by_its_setup_on_any_port() {
         talk
     };
     let (seen, _) = observe(&x("10.0.0.2:7777").packets);
-    assert_eq!(seen.lines(), focus(1..=2), "its setup tells");
+    assert_eq!(seen.lines(), focus(1..=2), "the setup identifies X");
     assert_eq!(seen.packets.len(), 9, "the handshake too");
     let middle = x("10.0.0.2:7777").packets.split_off(5);
     assert_eq!(observe(&middle).1.connections, 0);

@@ -68,7 +68,7 @@ impl<T> Figure<T> {
 pub trait Value: Default {
     fn merge(&mut self, other: &Self);
 
-    /// The number of a structure is its first number, and that of a list the sum of its elements.
+    /// A structure returns its first number, and a list returns the sum of its elements.
     fn number(&self) -> Option<f64> {
         None
     }
@@ -179,7 +179,7 @@ impl Value for f64 {
     }
 }
 
-/// A number of which the largest counts, not the sum.
+/// A number whose values are merged by their maximum, not by their sum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Largest(pub u64);
 

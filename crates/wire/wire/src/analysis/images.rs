@@ -2,8 +2,8 @@
 //! Measures how well images and glyphs compress, and how much processor time that takes (`xqos analyse --images`).
 //!
 //! Each image is compressed alone, as a request with a compressed image would carry it; the glyphs of a request are
-//! compressed together. The image formats get the pixels without the unused byte of depth 24, which is part of their
-//! processor time. Pixels are assumed to be little-endian, as on all current servers.
+//! compressed together. The unused byte of depth 24 is removed before an image format gets the pixels; the format's
+//! processor time includes this. Pixels are assumed to be little-endian, as on all current servers.
 
 use super::bandwidth::HeldBytes;
 use super::compression::{DEFLATE_LEVEL, ZSTD_LEVEL};
@@ -120,7 +120,7 @@ impl<'a> Image<'a> {
     }
 }
 
-/// What one way of compression does to all images, or to all glyphs.
+/// Results of one codec for all images, or for all glyphs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct CodecFigures {
     /// images or glyphs.

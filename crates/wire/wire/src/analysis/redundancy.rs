@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! Counts bytes of requests that say nothing: unused bytes, and coordinates that repeat those of the preceding shape.
+//! Counts redundant bytes of requests: unused bytes, and coordinates that repeat those of the preceding shape.
 //!
 //! Unused bytes are those between fields, and the padding after an array or a string. A library that does not clear
-//! them sends what its buffer had before, which compresses badly. The padding inside lists, such as those of text
+//! them sends old contents of its buffer, which compress badly. The padding inside lists, such as those of text
 //! requests, is not counted.
 
 use super::counts::ByName;
@@ -137,7 +137,7 @@ mod tests {
         let header = [[139, 10, 36, 0].as_slice(), &[0; 20]].concat();
         let bytes = [header, trapezoid(10, 20), trapezoid(20, 30), trapezoid(50, 60)].concat();
         let (redundancy, names) = of(&[Spec { name: "RENDER::Trapezoids", bytes: &bytes, ..Spec::default() }]);
-        // The second repeats its top, three times, and its four horizontal coordinates; the third only the latter.
+        // The second repeats its top (three times) and 4 horizontal coordinates; the third repeats only these 4.
         let expected = RepeatedCoordinates { shapes: 3, coordinates: 30, repeated: 7 + 4 };
         assert_eq!(redundancy.repeated.named(&names)["RENDER::Trapezoids"], expected);
     }

@@ -112,7 +112,7 @@ impl Reader {
     }
 
     /// The next packet, or `None` at the end. [`Self::notes`] then says whether the file was complete.
-    #[allow(clippy::should_implement_trait, reason = "what is given borrows from the reader")]
+    #[allow(clippy::should_implement_trait, reason = "the record borrows from the reader")]
     pub fn next(&mut self) -> Option<Record<'_>> {
         while !self.is_over {
             let (block_bytes, is_packet) = match self.source.next() {

@@ -129,7 +129,7 @@ mod tests {
         let new: Vec<&Bar> = bars.iter().filter(|bar| !bar.is_retransmission).collect();
         assert!((499..=501).contains(&new.len()), "{}", new.len());
         assert!(new.windows(2).all(|pair| pair[0].offset + pair[0].length == pair[1].offset));
-        assert_eq!(bars.len() - new.len(), 200, "what was sent again is seen");
+        assert_eq!(bars.len() - new.len(), 200, "retransmissions are drawn");
         let steps = steps(&track, &columns);
         assert!(steps.len() <= 502, "{}", steps.len());
         assert_eq!((steps[0].acknowledged, steps.last().unwrap().acknowledged), (0, 19_999 * 1448));

@@ -232,7 +232,7 @@ impl Observer for Plot {
     fn gap(&mut self, id: ConnectionId, gap: &MissingBytes) {
         let at_ns = self.since(gap.at_ns);
         let Some(connection) = self.connections.get(&id) else { return };
-        // Packet and message are drawn in full.
+        // The snap length cut off these bytes, but packet and message are drawn in full length.
         if connection.tracks[gap.direction as usize].is_cut_off(gap) {
             return;
         }

@@ -233,7 +233,7 @@ mod tests {
         let mut congestion = Congestion::default();
         rounds(&mut congestion, 3, 100 * MS, 1_000);
         congestion.was_idle(250 * MS);
-        assert_eq!(congestion.window_bytes() / SEGMENT_BYTES, 80, "no time-out has gone by");
+        assert_eq!(congestion.window_bytes() / SEGMENT_BYTES, 80, "no time-out has passed");
         congestion.was_idle(350 * MS);
         assert_eq!(congestion.window_bytes() / SEGMENT_BYTES, 40);
         congestion.was_idle(60_000 * MS);

@@ -109,7 +109,7 @@ struct Silence {
 
 #[derive(Clone, Copy, Debug)]
 struct Received {
-    /// The server message that the next step waits for, if any.
+    /// The server message, if any, for which the next step waits.
     after: Option<Awaited>,
     at_ns: u64,
     to_client_ns: u64,
@@ -260,7 +260,7 @@ impl ConnectionRecording {
         let round_trip_ns = if is_fresh { self.handshake.to_server_ns } else { 0 };
         let service_ns = message.last_ns.saturating_sub(since_ns).saturating_sub(round_trip_ns);
         self.last_message_ns = message.last_ns;
-        // Nobody waits for an error of a request that has no reply.
+        // No program waits for the error of a request without a reply.
         let is_reply = message.kind != Kind::Event && (message.kind != Kind::Error || has_reply);
         let answer = if is_reply { self.answered_by(message) } else { AnsweredBy::Server };
         let mut index = self.last_reply;

@@ -236,7 +236,7 @@ mod tests {
         assert!(sender.is_blocked() && !sender.has_room());
         let until = 2 * SEGMENT_BYTES;
         sender.acknowledge(MS, &Acknowledgement { until, received: until, window_end: 1 << 20, echo_ns: Some(0) });
-        assert_eq!(segments(&mut sender, MS).len(), 4, "two for those that came, two by which the window grew");
+        assert_eq!(segments(&mut sender, MS).len(), 4, "two acknowledged, and two by which the window grew");
     }
 
     #[test]

@@ -27,7 +27,7 @@ fn ms(ns: u64) -> u64 {
 fn each_wait_costs_a_round_trip_and_thinking_time_stays() {
     let predicted = predict_start(&asks(11, 5 * MS, 32, 32), &link(100_000, 50_000)).unwrap();
     // The handshake, then eleven thinking times and replies, then the delayed acknowledgement of the last reply.
-    assert_eq!(predicted.round_trips, 10, "nobody waited for the last answer");
+    assert_eq!(predicted.round_trips, 10, "the program did not wait for the last answer");
     assert_eq!(ms(predicted.wait_ns), 10 * 101);
     assert_eq!(ms(predicted.elapsed_ns), 100 + 11 * (5 + 101) + 40);
 }
@@ -38,7 +38,7 @@ fn a_large_reply_takes_its_transmission_time() {
     let predicted = predict_start(&asks(1, 0, 32, 144_800), &link(1_000, 100)).unwrap();
     assert!((1_200..1_215).contains(&ms(predicted.elapsed_ns)), "{predicted:?}");
     assert_eq!(predicted.link_bytes[1], 60 + 52 + 100 * 1_500);
-    assert!(predicted.link_bytes[0] > 60 + 52 + 84 + 50 * 52, "acknowledgements go the other way: {predicted:?}");
+    assert!(predicted.link_bytes[0] > 60 + 52 + 84 + 50 * 52, "the client also sends acknowledgements: {predicted:?}");
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn a_batch_is_one_round_trip() {
     assert_eq!(
         (predicted.round_trips, ms(predicted.elapsed_ns)),
         (0, 200 + 202),
-        "the first packets are acknowledged at once"
+        "the first packets are acknowledged immediately"
     );
 }
 

@@ -159,9 +159,9 @@ impl Output {
     }
 }
 
-/// Knows how to begin a file in the middle of connections. A second session decodes each packet when it leaves the
-/// recorder, into a file or not at all. It is therefore always where the next file begins, even if that file has the
-/// seconds before its start event.
+/// Begins a file in the middle of connections. A second session decodes each packet when the packet is written or
+/// dropped. Its state therefore matches the start of the next file, even if that file has the seconds before its start
+/// event.
 #[derive(Debug)]
 struct Beginnings {
     session: Session<'static>,
@@ -184,8 +184,8 @@ impl Beginnings {
         self.session.packet(record);
     }
 
-    /// Takes a packet of the current file. If it is the connection's first one in this file, but not its first one at
-    /// all, returns it with the program's name and a checkpoint.
+    /// Takes a packet of the current file. If it is its connection's first packet in this file, but not in the capture,
+    /// returns it with the program's name and a checkpoint.
     fn write(&mut self, record: &Record<'_>) -> Option<KeptRecord> {
         let connection = self.session.connection(record);
         let is_joined = connection.is_some_and(|connection| self.in_file.insert(connection));

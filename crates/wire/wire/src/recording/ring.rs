@@ -69,7 +69,7 @@ impl Ring {
     fn remove_oldest(&mut self) {
         while self.keep.is_some_and(|keep| self.paths.len() > keep.get()) {
             let Some(oldest) = self.paths.pop_front() else { return };
-            // Somebody may have moved it away.
+            // Another program may have moved or removed the file.
             let _ = fs::remove_file(oldest);
         }
     }

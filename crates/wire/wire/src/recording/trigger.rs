@@ -24,8 +24,8 @@ pub enum TriggerEvent {
     Button,
     /// The pointer moves while a button is pressed.
     Drag,
-    /// MapWindow, of a window whose WM_NAME or WM_CLASS is this. MapSubwindows does not count: it maps children of a
-    /// window that is not visible yet.
+    /// MapWindow of a window with this WM_NAME or WM_CLASS. MapSubwindows does not count: it maps children of a window
+    /// that is not visible yet.
     Window(Option<String>),
     /// A program takes a selection, or asks for its contents.
     Selection,
@@ -85,7 +85,7 @@ impl Settings {
     }
 }
 
-/// What was seen since the last [`EventWatcher::take`].
+/// Events since the last [`EventWatcher::take`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SeenEvents {
     pub start: bool,
@@ -116,7 +116,7 @@ impl Trigger {
         Trigger { settings, state, has_started, started_ns: None, last_message_ns: None }
     }
 
-    /// Begins again after the stop event, if that is wanted. Returns whether it is.
+    /// After the stop event, waits for the start event again if `repeat` is set. Returns whether it is set.
     pub fn restart(&mut self) -> bool {
         let is_wanted = self.settings.repeat && self.state == State::Over;
         if is_wanted {
@@ -209,7 +209,7 @@ mod tests {
     fn quiet_is_counted_from_the_last_message_and_not_before_the_first() {
         let mut trigger = trigger(Start::Now, Stop::Quiet { ns: 100 }, true);
         trigger.advance_to(5000);
-        assert_eq!(trigger.state, State::Running, "nobody has said anything yet");
+        assert_eq!(trigger.state, State::Running, "no message has arrived yet");
         trigger.observe(5000, MESSAGE);
         trigger.observe(5050, NOTHING);
         trigger.advance_to(5099);
@@ -228,7 +228,7 @@ mod tests {
         trigger.observe(1000, MESSAGE);
         trigger.observe(5000, SeenEvents { start: true, ..NOTHING });
         trigger.advance_to(5500);
-        assert_eq!(trigger.state, State::Running, "nobody has said anything since the signal");
+        assert_eq!(trigger.state, State::Running, "no message has arrived since the signal");
         trigger.observe(6000, MESSAGE);
         trigger.advance_to(6099);
         assert_eq!(trigger.state, State::Running);
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_is_counted_from_the_start() {
+    fn the_time_limit_is_counted_from_the_start() {
         let mut trigger = trigger(Start::On(WINDOW), Stop::After { ns: 100 }, false);
         trigger.observe(1000, MESSAGE);
         trigger.advance_to(2000);
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_passes_without_packets() {
+    fn time_passes_without_packets() {
         let mut trigger = trigger(Start::Now, Stop::After { ns: 100 }, true);
         for from_ns in [1000, 2000] {
             trigger.advance_to(from_ns);

@@ -131,7 +131,7 @@ impl Loop {
     }
 }
 
-/// The port of the next client in the capture. Ports are used again, but not while a connection has them.
+/// The port of the next client in the capture. Ports are reused, but not while a connection has them.
 fn client_port(connections: u64, is_used: impl Fn(u16) -> bool) -> u16 {
     let port = |number: u64| FIRST_CLIENT_PORT + (number % u64::from(FIRST_CLIENT_PORT)) as u16;
     let mut ports = (connections..connections + u64::from(FIRST_CLIENT_PORT)).map(port);

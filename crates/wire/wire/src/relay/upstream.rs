@@ -57,7 +57,7 @@ impl Upstream {
         })
     }
 
-    /// True if the display's socket is on this machine, as that of ssh is. Then connecting takes no round trip.
+    /// True if the display's socket is on this machine, as with ssh. Connecting then takes no round trip.
     pub fn is_local(&self) -> bool {
         let is_here = |address: &ConnectAddress<'_>| match address {
             ConnectAddress::Hostname("localhost", _) => true,
@@ -67,7 +67,7 @@ impl Upstream {
         self.display.connect_instruction().all(|address| is_here(&address))
     }
 
-    /// The path of the server's socket, if the display is named by it, as launchd and `xqos ssh` do.
+    /// The path of the server's socket, if the display's name is this path, as with launchd and `xqos ssh`.
     pub fn path(&self) -> Option<&str> {
         path(&self.display)
     }

@@ -5,7 +5,7 @@
 //! extensions. The recorder therefore writes a checkpoint as a comment of the connection's first packet. A reader
 //! resumes there: with the right sequence numbers, message boundaries and names.
 //!
-//! A checkpoint holds numbers and names of extensions, nothing that a user typed or that a program drew.
+//! A checkpoint contains only numbers and names of extensions, so it is not confidential.
 
 use super::names::Names;
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ pub const MAX_PENDING: usize = 1024;
 /// Larger numbers of requests mean a damaged file.
 const MAX_REQUESTS: u64 = 1 << 48;
 
-/// Pairs are of the client's direction and the server's.
+/// In a pair, the client's direction comes first, then the server's.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checkpoint {
     pub is_little_endian: bool,
@@ -23,14 +23,14 @@ pub struct Checkpoint {
     pub is_from_client: bool,
     /// TCP sequence numbers of the next bytes.
     pub next: [u32; 2],
-    /// Bytes that remain of messages that have started, and which the file cannot show.
+    /// Remaining bytes of the messages that started before the file.
     pub rest: [u64; 2],
     pub has_big_requests: bool,
     /// True if nothing but TCP's handshake was seen.
     pub is_new: bool,
     /// True if the server has not answered the client's setup.
     pub awaits_setup: bool,
-    /// Sequence number of the last request, including the one of which a rest remains.
+    /// Sequence number of the last request, even if only its beginning was sent.
     pub requests: u64,
     /// Sequence number in the server's last message.
     pub answered: u64,

@@ -8,7 +8,7 @@
 //! | new | its first bytes show a connection setup or something else |
 //! | framing | bytes are missing at a message boundary, or no message can start there |
 //! | searching | a chain of messages is found again (`search`) |
-//! | resuming | the message is over in whose middle the file begins (`checkpoint`) |
+//! | resuming | the end of the message that was in progress when the file begins (`checkpoint`) |
 //! | foreign | forever: the connection is not X |
 //!
 //! Skipped bytes are counted. After a gap, sequence numbers of requests are a lower bound, until replies show the
@@ -202,7 +202,7 @@ impl Connection {
         }
     }
 
-    /// Passes over the rest of a message that began before the file.
+    /// Skips the rest of a message that began before the file.
     fn continue_message(&mut self, piece: &Piece<'_>, names: &mut Names, emit: &mut impl FnMut(&Message<'_>)) {
         let side = &mut self.sides[piece.direction as usize];
         let Side::Resuming(rest, phase) = side else { return };

@@ -70,7 +70,7 @@ impl Decoder {
         }
     }
 
-    /// Takes a message, whose sender had received the other direction up to the offset `acknowledged`.
+    /// Takes a message. Its sender had received the other direction up to the offset `acknowledged`.
     #[inline]
     pub fn take<'a>(
         &mut self,

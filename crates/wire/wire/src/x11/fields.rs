@@ -101,7 +101,7 @@ impl Layout {
         Layout(found.map_or(&[], |(_, fields)| fields.as_slice()))
     }
 
-    /// Clears the unused bytes, which libraries may leave as they were in their buffers.
+    /// Clears the unused bytes, in which libraries may send old contents of their buffers.
     pub fn clear_unused(&self, order: ByteOrder, request: &mut [u8]) {
         let mut ranges = Vec::new();
         self.each_unused(&Reader { bytes: request, order, shift: 0 }, request.len(), |range| ranges.push(range));

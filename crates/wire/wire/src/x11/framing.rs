@@ -69,7 +69,7 @@ impl Framer {
         self.unfinished.is_some()
     }
 
-    /// How many bytes of the current message are to come, and its first bytes. `None` if its length is not known yet.
+    /// The rest of the current message in bytes, and its first bytes. `None` if its length is not known yet.
     pub fn rest(&self) -> Option<(u64, &[u8])> {
         let Some(message) = self.unfinished else { return Some((0, &[])) };
         Some(((message.offset + message.length?).saturating_sub(self.offset), &self.kept))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Names of messages that a user writes: `CreateWindow`, `RENDER::Composite`, `BadWindow`.
+//! Parses names of messages in a user's options: `CreateWindow`, `RENDER::Composite`, `BadWindow`.
 //!
 //! Only known names are accepted, because a misspelt name would silently match nothing.
 
@@ -23,7 +23,7 @@ impl MessageName {
 impl FromStr for MessageName {
     type Err = String;
 
-    /// Upper and lower case are the same. An error may have the prefix `Bad`.
+    /// Case is ignored. An error may have the prefix `Bad`.
     fn from_str(text: &str) -> Result<MessageName, String> {
         let error = text.get(..3).filter(|prefix| prefix.eq_ignore_ascii_case("bad")).map_or(text, |_| &text[3..]);
         // The server's answer to a setup is the only message without a number.

@@ -115,14 +115,14 @@ mod tests {
 
     #[test]
     fn lengths_of_core_requests_are_checked() {
-        assert!(is_core_length(43, 1) && !is_core_length(43, 2), "GetInputFocus is its header");
+        assert!(is_core_length(43, 1) && !is_core_length(43, 2), "GetInputFocus has only a header");
         assert!(
             is_core_length(1, 8) && is_core_length(1, 20) && !is_core_length(1, 7),
             "CreateWindow has 8 words or more"
         );
         assert!(
             !is_core_length(0, 1) && !is_core_length(120, 1) && !is_core_length(128, 1),
-            "these are no core requests"
+            "these are not core requests"
         );
     }
 }

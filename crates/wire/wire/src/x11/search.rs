@@ -9,9 +9,9 @@ use crate::observe::Piece;
 use xqos_x11::ByteOrder;
 use xqos_x11::length::Length;
 
-/// Number of messages that cannot be a coincidence: each one rules out at least nine of ten wrong offsets.
+/// Length of a chain that is no coincidence: each message rules out at least nine of ten wrong offsets.
 const CHAIN: usize = 8;
-/// Number of messages that suffices if the last one ends with a packet.
+/// Sufficient length of a chain whose last message ends with a packet.
 const CHAIN_TO_END: usize = 3;
 /// Maximum bytes to search, which bounds memory.
 const MAX_BYTES: usize = 16 << 10;

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn an_older_sequence_number_is_no_wrap() {
+    fn an_older_sequence_number_is_not_a_wrap() {
         let mut sequence = Sequence::default();
         (0..100).for_each(|_| _ = sequence.count());
         sequence.answer(90);

@@ -133,7 +133,7 @@ fn a_bulk_transfer_sends_packets_back_to_back_at_the_link_rate() {
             assert_eq!(
                 start_ns,
                 packet.arrived_ns.max(free_ns),
-                "after the one before it, and without a pause: {packet:?}"
+                "after the previous packet, and without a pause: {packet:?}"
             );
             assert!(packet.delivered_ns >= Some(end_ns + delay_ns), "{packet:?}");
             queued += usize::from(start_ns > packet.arrived_ns);
@@ -175,7 +175,7 @@ fn the_log_agrees_with_ping() {
         let link = link(&settings).expect("there was one before");
         let (seen_ms, sent) = round_trips_ms(&link);
         let [requests, replies] = link.finish().expect("it ends well");
-        // ping does not wait for replies to those that it sent while the link was late.
+        // ping does not wait for replies to packets that it sent while the link was late.
         let answered = seen_ms.len() as u64..=requests.packets;
         assert!(answered.contains(&replies.packets) && requests.packets <= sent, "{sent} of {requests:?}, {replies:?}");
         assert_eq!(requests.bytes, requests.packets * PING_BYTES);

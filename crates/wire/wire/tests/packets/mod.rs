@@ -203,7 +203,7 @@ fn internet(from: SocketAddr, to: SocketAddr, tcp: &[u8]) -> Vec<u8> {
             packet.extend(tcp);
             packet
         }
-        _ => panic!("both ends have one family"),
+        _ => panic!("both ends have the same address family"),
     }
 }
 
@@ -334,7 +334,7 @@ impl Observer for Observed {
     fn bytes(&mut self, id: ConnectionId, direction: Direction, _at_ns: u64, offset: u64, bytes: &[u8]) {
         let key = (id, direction == Direction::Requests);
         let next = self.next.entry(key).or_default();
-        assert_eq!(*next, offset, "bytes come each once and in order");
+        assert_eq!(*next, offset, "each byte is delivered once and in order");
         *next += bytes.len() as u64;
         self.streams.entry(key).or_default().extend(bytes);
     }
@@ -358,7 +358,7 @@ impl Observer for Observed {
 
     fn gap(&mut self, id: ConnectionId, gap: &MissingBytes) {
         let next = self.next.entry((id, gap.direction == Direction::Requests)).or_default();
-        assert_eq!(*next, gap.offset, "a gap stands where bytes would");
+        assert_eq!(*next, gap.offset, "a gap starts after the last byte");
         *next += gap.length;
         self.gaps.push(*gap);
     }

@@ -41,7 +41,7 @@ fn only_the_first_of_several_atoms_is_needed() {
     let mut client = Client::default();
     assert_eq!(client.wait("InternAtom", &[1, 10], &[1, 300]), None);
     assert_eq!(client.wait("InternAtom", &[1, 11], &[1, 301]), Some(Reason::AtomsOneByOne));
-    assert_eq!(client.wait_with("InternAtom", &[1, 12], &[1, 302], false), None, "it asked for others too");
+    assert_eq!(client.wait_with("InternAtom", &[1, 12], &[1, 302], false), None, "the client awaits other replies too");
     assert_eq!(client.wait("InternAtom", &[1, 10], &[1, 300]), Some(Reason::SameAnswer));
 }
 
@@ -63,13 +63,13 @@ fn a_property_is_unchanged_until_a_change_is_reported() {
     assert_eq!(client.wait("GetProperty", &READ, &[1, 7, 7]), Some(Reason::UnchangedProperty));
     assert_eq!(client.wait("GetProperty", &READ, &[1, 8, 8]), None, "another answer");
     client.tell(Kind::Event, "PropertyNotify", &words(&[28, 0x100, 39, 0]));
-    assert_eq!(client.wait("GetProperty", &READ, &[1, 8, 8]), None, "it was told to look");
+    assert_eq!(client.wait("GetProperty", &READ, &[1, 8, 8]), None, "an event has reported a change");
     client.tell(Kind::Event, "PropertyNotify", &words(&[28, 0x100, 40, 0]));
     assert_eq!(client.wait("GetProperty", &READ, &[1, 8, 8]), Some(Reason::UnchangedProperty), "another property");
     client.tell(Kind::Request, "ChangeProperty", &words(&[18, 0x100, 39, 31]));
-    assert_eq!(client.wait("GetProperty", &READ, &[1, 8, 8]), None, "it changed it itself");
+    assert_eq!(client.wait("GetProperty", &READ, &[1, 8, 8]), None, "the client itself has changed the property");
     let further = [20, 0x100, 39, 31, 100, 100];
-    assert_eq!(client.wait("GetProperty", &further, &[1, 8, 8]), None, "another part of it");
+    assert_eq!(client.wait("GetProperty", &further, &[1, 8, 8]), None, "another part of the property");
 }
 
 #[test]

@@ -80,7 +80,7 @@ impl ClientModel {
         let Some(&event) = events.find(|event| **event == message.name) else { return };
         let subject = match event {
             "PropertyNotify" => message.word(4).zip(message.word(8)).unwrap_or(ANY),
-            // Only that of a root window reports monitors.
+            // Only the ConfigureNotify of a root window reports monitors.
             "ConfigureNotify" if !message.word(8).is_some_and(|window| self.is_root(window)) => return,
             _ => ANY,
         };
@@ -126,7 +126,7 @@ impl ClientModel {
         })
     }
 
-    /// True if only the client could have moved it: a pixmap, an unmapped window, or a child of the client's window.
+    /// True if no other client could have moved it: a pixmap, an unmapped window, or a child of the client's window.
     fn has_fixed_position(&self, drawable: u32) -> bool {
         match self.windows.get(&drawable) {
             Some(window) => !window.is_reparented && (!window.is_mapped || self.is_own(window.parent)),

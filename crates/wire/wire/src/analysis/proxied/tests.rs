@@ -17,7 +17,7 @@ fn one_request_asks_for_many_atoms_extensions_or_properties_in_a_row() {
     assert_eq!((client.ask("QueryExtension", &[1]), client.ask("RENDER::QueryVersion", &[0])), (2, 2));
     assert_eq!((client.ask("GetProperty", &[OWN, 1]), client.ask("GetProperty", &[OWN, 2])), (3, 3));
     client.tell("MapWindow", &[OWN]);
-    assert_eq!(client.ask("GetProperty", &[OWN, 3]), 3, "no reply came between");
+    assert_eq!(client.ask("GetProperty", &[OWN, 3]), 3, "a batch without a wait in between");
     assert_eq!((client.ask("InternAtom", &[3]), client.ask("GetInputFocus", &[])), (3, 4));
     assert_eq!((client.ask("GetProperty", &[OWN, 1]), client.ask("GetGeometry", &[OWN])), (5, 6));
 }
@@ -93,7 +93,7 @@ fn strict_answers_only_after_a_request_with_a_reply() {
     let mut client = Client::new(Remedy::Strict);
     assert_eq!(client.ask("InternAtom", &[0]), 0);
     client.tell("CreateGC", &[OWN + 1, OWN]);
-    assert_eq!(client.ask("InternAtom", &[0]), 0, "nothing comes of CreateGC");
+    assert_eq!(client.ask("InternAtom", &[0]), 0, "CreateGC causes no event or error");
     client.tell("ChangeProperty", &[OWN + 1, 5]);
     client.tell("CreateGC", &[OWN + 2, OWN]);
     assert_eq!(client.ask("InternAtom", &[0]), 1, "events of ChangeProperty must come first");
@@ -110,7 +110,7 @@ fn relaxed_answers_after_one_way_requests_except_barriers() {
         let before = client.left();
         client.tell(name, &fields);
         assert_eq!(client.ask("InternAtom", &[0]), before + 1, "{name}");
-        assert_eq!(client.ask("InternAtom", &[0]), before + 1, "the reply has shown that {name} is done");
+        assert_eq!(client.ask("InternAtom", &[0]), before + 1, "the reply shows that {name} was executed");
     }
 }
 
@@ -132,7 +132,7 @@ fn sync_and_a_missing_atom_wait_for_the_server() {
     let mut client = Client::new(Remedy::Strict);
     assert_eq!(client.ask("GetInputFocus", &[]), 1);
     assert_eq!(client.ask_for("InternAtom", &[0], 0), 2);
-    assert_eq!(client.ask("AllocColor", &[0x99]), 3, "nothing is known of that colormap");
+    assert_eq!(client.ask("AllocColor", &[0x99]), 3, "that colormap is unknown");
     assert_eq!(client.ask("AllocColor", &[0x20]), 3);
 }
 
@@ -206,11 +206,11 @@ fn own_windows_are_known_until_they_are_mapped_and_pixmaps_always() {
 }
 
 #[test]
-fn endless_windows_are_not_kept() {
+fn the_number_of_tracked_windows_is_bounded() {
     let mut client = Client::new(Remedy::Strict);
     for number in 0..20_000 {
         client.tell("CreateWindow", &[OWN + number, ROOT]);
     }
     client.ask("GetInputFocus", &[]);
-    assert_eq!(client.ask("GetGeometry", &[OWN + 19_999]), 2, "which of them this is, is not known");
+    assert_eq!(client.ask("GetGeometry", &[OWN + 19_999]), 2, "a window beyond the limit is unknown");
 }

@@ -56,7 +56,7 @@ fn a_batch_is_one_wait_named_after_its_last_request() {
     (1..=46).for_each(|number| test.reply(90, number, "InternAtom"));
     test.reply(91, 47, "GetProperty");
     assert_eq!(test.found(), [("GetProperty", 0, 91)]);
-    assert_eq!(test.waits.pipelined, 45, "the last atom and the property came in one silence");
+    assert_eq!(test.waits.pipelined, 45, "the replies to the last atom and the property arrived in one silence");
 }
 
 #[test]

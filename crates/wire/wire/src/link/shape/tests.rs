@@ -37,8 +37,8 @@ fn pass(shape: Shape, seed: u64, packets: &[(u64, u32)], end_ns: u64) -> (Vec<Lo
 fn deliver_until(shaper: &mut Shaper<u32>, now_ns: u64) {
     while let Some(due_ns) = shaper.next_due_ns().filter(|&due_ns| due_ns <= now_ns) {
         let early = due_ns.checked_sub(1).and_then(|early_ns| shaper.deliver(early_ns));
-        assert_eq!(early, None, "nothing comes before its time");
-        shaper.deliver(due_ns).expect("what is due is delivered");
+        assert_eq!(early, None, "no packet is delivered early");
+        shaper.deliver(due_ns).expect("a due packet is delivered");
     }
 }
 
@@ -51,11 +51,11 @@ fn a_packet_takes_its_transmission_time_and_the_delay() {
     assert_eq!(times[1], (Some((17 * MS, 29 * MS)), Some(39 * MS)), "the second waits for the first");
     assert_eq!(times[2], (Some((100 * MS, 101 * MS)), Some(111 * MS)));
     let spans: Vec<_> = busy.iter().map(|busy| (busy.from_ns, busy.to_ns)).collect();
-    assert_eq!(spans, [(5 * MS, 29 * MS), (100 * MS, 101 * MS)], "one interval for what follows without a pause");
+    assert_eq!(spans, [(5 * MS, 29 * MS), (100 * MS, 101 * MS)], "one interval for packets without a pause");
 }
 
 #[test]
-fn an_unlimited_line_is_never_busy_and_drops_nothing() {
+fn an_unlimited_link_is_never_busy_and_drops_nothing() {
     let packets: Vec<_> = (0..2000).map(|_| (MS, 1500)).collect();
     let (records, busy) = pass(Shape { queue: Some(Queue::Packets(0)), ..plain() }, 0, &packets, MS);
     assert!(records.iter().all(|record| record.delivered_ns == Some(MS)) && records.len() == 2000);
@@ -168,7 +168,7 @@ proptest! {
         let end_ns = packets.last().unwrap().0 + cut;
         let (mut records, busy) = pass(shape, seed, &packets, end_ns);
         let again = pass(shape, seed, &packets, end_ns);
-        prop_assert_eq!((&records, &busy), (&again.0, &again.1), "the same seed gives the same");
+        prop_assert_eq!((&records, &busy), (&again.0, &again.1), "the same seed gives the same result");
         check_order(&shape, &records)?;
         records.sort_by_key(|record| record.number);
         check_conservation(&packets, &records)?;

@@ -140,7 +140,7 @@ fn without_a_window_the_first_silence_ends_the_start() {
 }
 
 #[test]
-fn a_connection_after_the_silence_is_no_part_of_the_start() {
+fn a_connection_after_the_silence_is_not_part_of_the_start() {
     let mut wire = Wire::new(None);
     wire.open(0, 0, false);
     wire.greet(0, 50);
@@ -151,7 +151,7 @@ fn a_connection_after_the_silence_is_no_part_of_the_start() {
 }
 
 #[test]
-fn an_error_of_a_request_without_a_reply_is_no_round_trip() {
+fn an_error_of_a_request_without_a_reply_is_not_a_round_trip() {
     for (name, is_reply) in [("PutImage", false), ("InternAtom", true)] {
         let mut wire = Wire::new(None);
         wire.open(0, 0, false);
@@ -180,7 +180,7 @@ fn requests_that_a_proxy_answers_cost_no_wait() {
         assert_eq!(script.steps[2].action, Action::Send(bytes), "{proxy:?}");
         assert_eq!(script.messages[0].len(), 2, "the greeting and the focus");
         let after: Vec<_> = script.steps.iter().map(|step| step.after.map(|after| after.index)).collect();
-        assert_eq!(after, [None, None, Some(0), Some(0), Some(1)], "the atom needs nothing that did not come before");
+        assert_eq!(after, [None, None, Some(0), Some(0), Some(1)], "the atom needs no later message");
     }
 }
 
@@ -205,7 +205,7 @@ fn the_duration_of_a_handshake_does_not_change_the_script() {
 }
 
 #[test]
-fn endless_connections_are_not_kept() {
+fn the_number_of_recorded_connections_is_bounded() {
     let mut wire = Wire::new(None);
     (0..5_000_u32).for_each(|id| wire.open(id, u64::from(id), false));
     assert_eq!(wire.script().messages.len(), MAX_CONNECTIONS);

@@ -103,7 +103,7 @@ mod tests {
     #[test]
     fn every_rule_names_an_existing_message() {
         let lines = DESCRIBED.lines().filter(|line| !line.starts_with('#')).count();
-        assert_eq!(RULES.len(), lines, "a line is damaged or stands twice");
+        assert_eq!(RULES.len(), lines, "a line is damaged or repeated");
         for (letter, name) in RULES.keys() {
             let is_event = *letter == "e";
             let exists = all().any(|(kind, known)| match kind {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! Watches the messages of a session for the events that start and stop a recording.
 //!
-//! Most events are in one message. Drags, names of windows and waits also need what came before: a button that is still
-//! pressed, the properties of a window, requests without an answer.
+//! Most events are in one message. Drags, names of windows and waits also need earlier messages: a button press without
+//! a release, the properties of a window, requests without an answer.
 
 use super::{SeenEvents, Settings, Start, Stop, TriggerEvent};
 use crate::observe::{ConnectionId, Ending, Kind, Message, Observer};
@@ -55,7 +55,7 @@ impl EventWatcher {
         std::mem::take(&mut self.seen)
     }
 
-    /// Looks for events that are in no message: long waits and signals.
+    /// Looks for events that no message contains: long waits and signals.
     pub fn advance_to(&mut self, now_ns: u64) {
         let is_signalled = self.signal.swap(false, Ordering::Relaxed);
         for (index, event) in self.wanted.iter().enumerate() {

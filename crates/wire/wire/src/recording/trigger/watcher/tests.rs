@@ -21,7 +21,7 @@ fn is_seen(watcher: &mut EventWatcher, id: ConnectionId, kind: Kind, name: &str)
 }
 
 #[test]
-fn an_event_is_seen_in_the_messages_that_are_it_and_no_others() {
+fn each_event_is_seen_only_in_its_own_messages() {
     use Kind::{Error, Event, Reply, Request};
     let message = |name: &str| TriggerEvent::Message(name.parse().unwrap());
     let all = [
@@ -51,7 +51,7 @@ fn an_event_is_seen_in_the_messages_that_are_it_and_no_others() {
         (message("MapNotify"), &all[14..15]),
         (message("BadWindow"), &all[15..]),
         (TriggerEvent::Signal, &all[..0]),
-        // A button is pressed before.
+        // A button was pressed earlier.
         (TriggerEvent::Drag, &all[7..8]),
     ] {
         let mut watcher = watcher(event.clone(), TriggerEvent::Signal);
@@ -105,7 +105,7 @@ fn a_window_is_found_by_its_name_and_by_its_class() {
 }
 
 #[test]
-fn a_wait_is_seen_when_it_becomes_too_long_and_once() {
+fn a_wait_is_seen_once_when_it_becomes_too_long() {
     let (limit, longer) = (TriggerEvent::Wait { ns: 100 * MS }, TriggerEvent::Wait { ns: 300 * MS });
     let mut watcher = watcher(limit, longer);
     let say = |watcher: &mut EventWatcher, kind, sequence, at_ns| {
