@@ -225,7 +225,7 @@ impl Arguments {
         path.unwrap_or_default().display().to_string()
     }
 
-    /// Removes the file in which nothing was recorded. Numbered files do that themselves.
+    /// Removes the file if nothing was recorded. A ring removes its own unused file.
     fn discard(&self) {
         if let Some(path) = self.output.as_ref().filter(|_| !self.repeat) {
             output::discard(path);

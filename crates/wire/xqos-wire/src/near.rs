@@ -91,7 +91,7 @@ pub struct NearOptions {
 }
 
 impl NearOptions {
-    /// The options as another `xqos near` takes them.
+    /// The options as arguments for another `xqos near`.
     pub fn words(&self) -> impl Iterator<Item = &'static str> {
         let NearOptions { relaxed, verify, report } = *self;
         let options = [(relaxed, "--relaxed"), (verify, "--verify"), (report, "--report")];

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //! `xqos ssh`: runs a program on another machine, next to a proxy there, over the system's ssh.
 //!
-//! ssh opens a single master connection, so that it asks for a password only once, or the session borrows the user's
-//! own. Everything else uses this connection: copying this program if requested, the forwarded socket, the session,
-//! signals, and removing files.
+//! A session opens one master connection, so that ssh asks for a password only once, or borrows the user's own. It is
+//! used for everything else: copying this program if requested, the forwarded socket, the program, signals, and
+//! removing files.
 //!
 //! ```text
 //! program ─ xqos near ─ /tmp/xqos-TOKEN/ssh ─ sshd ════ ssh ─ gate ─ X server
@@ -39,7 +39,7 @@ use xqos_wire::relay::upstream::Upstream;
 /// Maximum time until the session ends after a forwarded signal. After that time, the connection is closed, which also
 /// closes the program's display.
 const GRACE: Duration = Duration::from_secs(10);
-/// The settings of sshd that can forbid to forward sockets.
+/// The settings of sshd that can prohibit the forwarding of sockets.
 const SOCKETS: &str = "AllowStreamLocalForwarding or AllowTcpForwarding";
 
 /// Runs a program on another machine over ssh, and answers known queries there

@@ -61,7 +61,7 @@ fn run(
         let mut is_signalled = false;
         while let Some(signal) = signals.next() {
             match signal.number {
-                // It is from a child that this process inherited through exec, and does not end the capture.
+                // A child that this process inherited through exec has exited. The capture continues.
                 libc::SIGCHLD => {}
                 libc::SIGUSR1 => user_signal.store(true, Ordering::Relaxed),
                 _ => is_signalled = true,

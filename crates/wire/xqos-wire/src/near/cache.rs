@@ -106,7 +106,7 @@ pub fn plain(name: &str) -> String {
     if name.is_empty() { "display".to_owned() } else { name }
 }
 
-/// The text of a file; bytes that are no text become characters that no valid file has. `flags` are those of `open`.
+/// Reads a file as text. Invalid UTF-8 becomes a character that no valid file contains. `flags` are for `open`.
 pub fn read(path: &Path, flags: i32) -> io::Result<String> {
     let mut bytes = Vec::new();
     let file = OpenOptions::new().read(true).custom_flags(flags | libc::O_NONBLOCK).open(path)?;

@@ -72,7 +72,7 @@ impl Client {
         self.send(now_ns, store);
     }
 
-    /// Processes the question that was held, if it can now be answered.
+    /// Processes the held question, if it can now be answered.
     pub fn go_on(&mut self, now_ns: u64, store: &mut Store) {
         if self.near.is_holding() {
             self.near.go_on(now_ns, store);

@@ -99,7 +99,7 @@ impl Connecting {
     }
 }
 
-/// Connects to the server, and finds the cookie for the address that the server has.
+/// Connects to the server, and finds the cookie for the server's address.
 pub fn connect(upstream: &Upstream) -> Result<Connected, RelayError> {
     let mut upstream = upstream.clone();
     let socket = upstream.reach()?.fd;

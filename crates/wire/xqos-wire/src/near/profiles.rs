@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Profiles: what programs of a toolkit ask as they start, for programs that start for the first time.
+//! Profiles: the usual start-up questions of a toolkit's programs, for programs that start for the first time.
 //!
 //! The files that a program has mapped show its toolkit: linked, loaded later, or used by an interpreter. A few
 //! programs have profiles of their own.
@@ -18,8 +18,8 @@ macro_rules! profile {
 /// Profiles of single programs, by the name of the process.
 const PROGRAMS: [(&str, &str); 2] = [profile!("emacs"), profile!("xterm")];
 
-/// Profiles of toolkits, and how the names of their files begin. A program can use several toolkits; the first one that
-/// is mapped has made the connection.
+/// Profiles of toolkits, and how the names of their files begin. If a program uses several toolkits, the first one in
+/// this list has opened the connection.
 const TOOLKITS: [((&str, &str), &[&str]); 11] = [
     (profile!("chromium"), &["chrome_100_percent.pak"]),
     (profile!("java"), &["libawt_xawt.so"]),
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mapped_files_decide() {
+    fn the_mapped_files_select_the_profile() {
         let lib = "/usr/lib/x86_64-linux-gnu";
         let of = |program, names: &[&str]| {
             let files: Vec<String> = names.iter().map(|name| format!("{lib}/{name}")).collect();

@@ -58,8 +58,8 @@ impl Proxy {
         lock(&self.state)
     }
 
-    /// Waits until the connections that programs have closed are in the report. Verification starts only then. Waits
-    /// for at most [`SETTLE`], because the X server may not answer.
+    /// Waits until the report includes the connections that programs have closed; these are verified after closing.
+    /// Waits for at most [`SETTLE`], because the X server may not answer.
     pub fn settle(&self) {
         let (end, before) = (Instant::now() + SETTLE, self.state().passes);
         let is_settled = |state: &ProxyState| state.passes > before + 1 && state.waiting == 0;

@@ -23,7 +23,7 @@ use xqos_wire::relay::upstream::Upstream;
 
 /// Maximum time for which a question is held without any reply to the proxy's own queries.
 const HOLD_IN_SILENCE: Duration = Duration::from_secs(4);
-/// Maximum time for which a question is held. If it were not held, it would probably wait for the same replies.
+/// Maximum time for which a question is held. A question that is not held would probably wait for the same replies.
 const HOLD_AT_MOST: Duration = Duration::from_secs(30);
 /// Interval at which to check whether a question has been held long enough.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -36,7 +36,7 @@ const MAX_CLIENTS: usize = 256;
 pub struct ProxyState {
     /// Number of open connections.
     pub open: usize,
-    /// Those that wait for the X server: they are being established, or the program has closed them.
+    /// Number of connections that wait for the X server: being established, or closed by the program.
     pub waiting: usize,
     /// Number of times that the loop has looked at all connections.
     pub passes: u64,
@@ -224,7 +224,7 @@ impl Loop {
         self.fonts_to_come += begun.filter(|has_begun| *has_begun).count();
     }
 
-    /// Answers the questions that are held, if the replies have arrived or are not worth waiting for.
+    /// Answers held questions if the replies have arrived. If replies are late or impossible, stops waiting for them.
     fn go_on(&mut self) {
         if let Some(scout) = &mut self.scout {
             scout.state.create_missing(&mut self.store);
@@ -340,7 +340,7 @@ impl Loop {
         }
     }
 
-    /// Reports that the server cannot be reached. A server that was reached before has exited, as clients will notice.
+    /// Reports that the server cannot be reached, unless it was reached before: clients notice that it has exited.
     fn fail(&mut self, error: &RelayError) {
         if self.early.take().is_some() {
             note(&error.to_string());

@@ -71,7 +71,7 @@ pub fn run(remote: &Remote<'_>) -> String {
     in_shell(script)
 }
 
-/// What starts the words after it. As for ssh, these may begin with assignments, or be a single command for the shell.
+/// The prefix that starts the program. As with ssh, the words may begin with assignments, or be one shell command.
 fn starter(program: &[OsString]) -> &'static str {
     let is_for_shell = |letter: &u8| letter.is_ascii_whitespace() || b";&|<>()$`\"'\\*?[]~#!{}^".contains(letter);
     match program {

@@ -20,7 +20,7 @@ use xqos_near::setup::Cookie;
 use xqos_sys as sys;
 use xqos_wire::relay::authority::{entry_for_path, secret};
 
-/// Maximum time of a command whose result does not matter much: the network may be gone.
+/// Maximum time of a command that may fail without harm, because the network may be down.
 const PATIENCE: Duration = Duration::from_secs(10);
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
@@ -32,7 +32,7 @@ pub struct MasterConnection<'a> {
     pub folder: PathBuf,
     token: String,
     is_open: bool,
-    /// Whether the connection is the user's own, to which the user's configuration leads.
+    /// Whether the connection is the user's own, which ssh finds through the user's configuration.
     pub is_borrowed: bool,
 }
 
@@ -201,8 +201,8 @@ fn quietly(command: &mut Command) -> bool {
     false
 }
 
-/// Starts a command of the session itself. The start-up files of the login shell may print text, which the program's
-/// own start prints again.
+/// Starts a command of the session itself, without output: text of the login shell's start-up files is printed when the
+/// program starts.
 fn silent(command: &mut Command) -> Result<Child> {
     command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().map_err(explained)
 }

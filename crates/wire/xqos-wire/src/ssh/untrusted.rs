@@ -7,14 +7,14 @@ use std::process::Command;
 use xqos_near::setup::Cookie;
 use xqos_sys as sys;
 
-/// Seconds after its last client, or without a client, until the server forgets the cookie.
+/// Seconds without a client after which the server forgets the cookie.
 const LIFETIME: &str = "3600";
 
 /// Asks the server for a cookie. The folder is for xauth's file.
 pub fn cookie(display: &str, folder: &Path) -> Result<Cookie> {
     let xauth = |words: &[&str]| {
         let mut command = Command::new("xauth");
-        // A signal must end it while the server does not answer.
+        // A signal must be able to end xauth while the server does not answer.
         sys::unblock_signals_in(command.arg("-f").arg(folder.join("untrusted")).args(words));
         command.output().context("--untrusted needs the program xauth on this side: install it")
     };

@@ -70,7 +70,7 @@ fn captured_headers_are_enough_for_round_trips_and_gaps_are_reported() {
     let (err, report, connection) = reported("snap96.pcap", &["--predict", "rate=1mbit"]);
     assert!(err.contains("7778 bytes inside messages were not captured") && err.lines().count() == 1, "{err}");
     assert_eq!((&connection["round_trips"], &connection["is_whole"]), (&10.into(), &true.into()));
-    assert_eq!(report["predictions"][0]["round_trips"], 9, "nobody waited for the last reply");
+    assert_eq!(report["predictions"][0]["round_trips"], 9, "the program did not wait for the last reply");
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn packets_that_are_not_tcp_are_counted() {
     let original = fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../wire/tests/reported/zero.pcap")).unwrap();
     let file = folder.file("other.pcap");
     let analyse = || ended(xqos().args(["analyse", "--messages", &file]));
-    // A neighbour discovery in front of the rest.
+    // An ARP packet before the other packets.
     let arp = [&[0; 8][..], &[14, 0, 0, 0].repeat(2), &[0; 12], &[8, 6]].concat();
     fs::write(&file, [&original[..24], &arp, &original[24..]].concat()).unwrap();
     let told = analyse().with(0);

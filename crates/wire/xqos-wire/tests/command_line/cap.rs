@@ -101,7 +101,7 @@ fn failures_are_reported_in_one_line() {
     fs::write(&file, "before").unwrap();
     let server = Server::stock();
     server.ask(&["cap", "-o", &file, "--", "true"]).failed_saying(&[&file, "already exists: remove it"]);
-    assert_eq!(fs::read_to_string(&file).unwrap(), "before", "what cannot be made again stays");
+    assert_eq!(fs::read_to_string(&file).unwrap(), "before", "the existing file is kept");
     fs::remove_file(&file).unwrap();
     server.ask(&["cap", "-o", &file, "--", "/nowhere/program"]).failed_saying(&["/nowhere/program"]);
     assert!(!Path::new(&file).exists(), "nothing was recorded");
@@ -127,12 +127,12 @@ fn the_exit_status_is_the_programs_and_children_are_captured() {
     let told = run("xdpyinfo > /dev/null & xlsatoms > /dev/null & wait; exit 3").with(3);
     assert!(told.err.contains("2 connections") && told.err.contains("0 dropped"), "{}", told.err);
     assert_eq!(told.err.lines().count(), 1, "{}", told.err);
-    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600, "for nobody else");
+    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600, "only the user can read it");
     // Processes that a launcher leaves behind connect after the launcher has exited.
     run("(sleep 0.3; xterm -e sleep 0.3) &").with(0);
     let report = analysed(&file);
     assert_eq!(count(&report, "requests", "MapWindow"), 1, "the window of xterm");
-    assert_eq!(report["connections"][0]["program"], "xterm", "the file names it");
+    assert_eq!(report["connections"][0]["program"], "xterm", "the file contains the program's name");
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn every_request_is_counted() {
     let image = vec![0x5a; 2048 * 1024 * 4];
     client.put_image(ImageFormat::Z_PIXMAP, pixmap, gc, 2048, 1024, 0, 0, 0, 24, &image).unwrap();
     let back = client.get_image(ImageFormat::Z_PIXMAP, pixmap, 0, 0, 2048, 1, !0).unwrap().reply().unwrap();
-    assert!(back.data.chunks(4).all(|pixel| pixel[..3] == [0x5a; 3]), "the image came through");
+    assert!(back.data.chunks(4).all(|pixel| pixel[..3] == [0x5a; 3]), "the image is unchanged");
     client.sync().unwrap();
     drop(client);
     let file = capture.file.clone();
@@ -218,7 +218,7 @@ fn a_cookie_reaches_the_server_but_not_the_file() {
         assert!(told.out.contains("name of display:    :"), "{told:#?}");
     };
     let plain = ended(Command::new("xdpyinfo").env("DISPLAY", &server.display).env("XAUTHORITY", "/dev/null"));
-    assert_ne!(plain.status, 0, "without the cookie nobody gets in");
+    assert_ne!(plain.status, 0, "the server refuses clients without the cookie");
     let mut list = server.xqos(&["cap", "-o", &file, "--", "sh", "-c", "xauth -q list $DISPLAY"]);
     let told = ended(list.env("XAUTHORITY", &authority)).with(0);
     assert!(told.out.contains("/unix:") && told.out.contains(cookie), "as xauth and sshd write it: {told:#?}");
@@ -248,9 +248,9 @@ fn signals_end_the_program_and_leave_only_a_complete_file() {
         assert!(told.status > 128 && told.err.contains("1 connection,"), "{told:#?}");
         assert_eq!(count(&analysed(&capture.file), "requests", "GetInputFocus"), 1);
         for (file, made) in files.iter().zip(made) {
-            assert_ne!(identity(file), Some(made), "{file} is left after {signal}");
+            assert_ne!(identity(file), Some(made), "{file} remains after {signal}");
         }
-        assert!(fs::read_link(format!("/proc/{child}/exe")).is_err(), "the program goes on after {signal}");
+        assert!(fs::read_link(format!("/proc/{child}/exe")).is_err(), "the program still runs after {signal}");
     }
 }
 
@@ -261,7 +261,7 @@ fn a_signal_ends_the_wait_for_a_server_that_does_not_answer() {
     let _listener = UnixListener::bind(&path).unwrap();
     let address = SocketAddrUnix::new(path.as_str()).unwrap();
     let client = || socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::NONBLOCK, None).unwrap();
-    // Fill the queue of clients that wait.
+    // Fill the queue of the listening socket.
     let waiting: Vec<OwnedFd> =
         std::iter::repeat_with(client).take_while(|client| connect(client, &address).is_ok()).collect();
     assert!(!waiting.is_empty());
@@ -273,7 +273,7 @@ fn a_signal_ends_the_wait_for_a_server_that_does_not_answer() {
         stat.contains("(xqos-wire) S").then_some(())
     });
     running.signal("TERM");
-    assert_eq!(running.ended().status, -1, "the signal has ended it");
+    assert_eq!(running.ended().status, -1, "the signal has ended xqos");
     assert!(!Path::new(&file).exists());
 }
 
@@ -291,7 +291,7 @@ fn a_file_ends_at_its_stop_event_and_the_program_continues() {
     assert!(told.err.contains("2 connections"), "both were relayed: {}", told.err);
     let report = analysed(&file);
     assert_eq!((count(&report, "requests", "MapWindow"), report["connections"].as_array().unwrap().len()), (1, 1));
-    assert!(count(&report, "requests", "GetAtomName") < 20, "xlsatoms, which asks for hundreds, came later");
+    assert!(count(&report, "requests", "GetAtomName") < 20, "xlsatoms, which sends hundreds, started later");
 
     let (none, again) = (folder.file("none"), folder.file("again"));
     fs::write(&again, "before").unwrap();
@@ -303,7 +303,7 @@ fn a_file_ends_at_its_stop_event_and_the_program_continues() {
     assert!(!Path::new(&none).exists() && fs::read_to_string(&again).unwrap() == "before");
 }
 
-/// A server that does not repeat a key while xdotool, on a busy machine, releases it late.
+/// A server without key repeat, because xdotool may release a key late on a busy machine.
 fn typed_on() -> Server {
     Server::stock_with(&["-nolisten", "tcp", "-r"])
 }
@@ -350,7 +350,7 @@ fn a_file_can_begin_with_a_key() {
     assert_eq!(fs::read_to_string(typed).unwrap(), "zebra\n");
     let report = analysed(&file);
     assert_eq!(count(&report, "events", "KeyPress"), 6, "{}\n{report:#}", told.err);
-    assert_eq!(count(&report, "requests", "CreateWindow"), 0, "that was long before");
+    assert_eq!(count(&report, "requests", "CreateWindow"), 0, "the window was created earlier");
 }
 
 #[test]
@@ -423,7 +423,7 @@ fn packets_of_a_network_interface_are_captured() {
     command.args(["cap", "-i", "lo", "--port", &port, "-o", &file, "--scrub"]);
     let mut capture = Running::start(command.stderr(File::create(&err).unwrap()));
     let said = || fs::read_to_string(&err).unwrap();
-    eventually("it captures, or may not", || (said().contains("capturing") || !capture.is_running()).then_some(()));
+    eventually("it captures or is refused", || (said().contains("capturing") || !capture.is_running()).then_some(()));
     if said().contains("setcap") {
         return xqos_testkit::left_out(said());
     }
@@ -461,7 +461,7 @@ fn a_capture_stops_when_the_connection_is_quiet() {
     let mut capture = Running::start(command.stderr(Stdio::piped()));
     let display = format!("127.0.0.1{}", server.display);
     // Repeat, because traffic before the start is not captured. Silence after the first captured packets ends the run.
-    eventually("it has seen something and then nothing", || {
+    eventually("packets were captured, and then none", || {
         ended(Command::new("xlsatoms").env("DISPLAY", &display));
         std::thread::sleep(std::time::Duration::from_millis(600)); // time: the silence that ends the capture
         (!capture.is_running()).then_some(())

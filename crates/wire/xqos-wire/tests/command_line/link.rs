@@ -80,7 +80,7 @@ fn a_program_reaches_an_x_server_over_the_link() {
         let without_cookie = u8::from(access.is_empty());
         assert_eq!(told.out, format!("10.0.0.1:{number}\n1\n{without_cookie}\n"));
         assert!(told.err.contains("to the server") && told.err.contains("packets"), "{}", told.err);
-        assert!(!Path::new(&format!("/tmp/.X{number}-lock")).exists(), "the server ended in peace");
+        assert!(!Path::new(&format!("/tmp/.X{number}-lock")).exists(), "the server has removed its lock");
     }
 }
 

@@ -79,7 +79,7 @@ impl Proxy {
         socket.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
         socket.write_all(&order.setup(&self.cookie())).unwrap();
         let head = read(&mut socket, 8);
-        assert_eq!(head[0], 1, "it is let in");
+        assert_eq!(head[0], 1, "the client is accepted");
         let words = u16::from_ne_bytes(order.short(u16::from_ne_bytes([head[6], head[7]])));
         read(&mut socket, 4 * usize::from(words));
         socket
@@ -145,7 +145,7 @@ fn the_exit_status_is_the_programs_and_signals_reach_it() {
 }
 
 #[test]
-fn connections_that_wait_for_a_hung_server_are_blamed_on_no_program() {
+fn a_hung_server_is_named_as_the_cause_of_waiting_connections() {
     let (server, folder) = (Server::stock(), Folder::new("near-hung"));
     // The program is killed once it is connected, and after some time for the proxy to notice.
     let program = r#"exec 2> /dev/null; kill -STOP $0; xlsatoms & display=${DISPLAY#:}
@@ -307,7 +307,7 @@ fn colours_that_were_answered_locally_can_be_freed_on_the_server() {
             let named = client.alloc_named_color(colormap, b"wheat1").unwrap().reply().unwrap().pixel;
             for pixel in [plain, named] {
                 client.free_colors(colormap, 0, &[pixel]).unwrap().check().unwrap();
-                assert!(client.free_colors(colormap, 0, &[pixel]).unwrap().check().is_err(), "it had it once");
+                assert!(client.free_colors(colormap, 0, &[pixel]).unwrap().check().is_err(), "already freed");
             }
         }
         proxy.running.signal("TERM");
@@ -433,7 +433,7 @@ fn sequence_numbers_are_right_in_both_byte_orders_and_wrap_around() {
         writing.join().unwrap();
         atoms.sort();
         atoms.dedup();
-        assert!(atoms.len() <= 3, "one answer to one question, whoever gave it");
+        assert!(atoms.len() <= 3, "proxy and server give the same answer");
     }
 }
 
@@ -485,7 +485,7 @@ fn programs_share_a_resident_proxy_until_it_is_stopped() {
     let second = run(&["--resident"], &script).with(3);
     assert_eq!(display(&first), display(&second), "one display for both");
     let reported = run(&["--resident", "--report"], &script).with(3);
-    assert!(reported.err.contains("3 connections"), "with the own one: {reported:#?}");
+    assert!(reported.err.contains("3 connections"), "including this one: {reported:#?}");
     let other = run(&["--resident", "--relaxed"], &script).with(3);
     assert!(other.err.contains("strict order") && other.err.contains("--stop"), "{other:#?}");
     let unverified = run(&["--resident", "--verify"], &script).with(3);

@@ -165,7 +165,7 @@ fn missing_requirements_are_reported_in_one_line() {
         assert!(told.err.contains("1 connection"), "{told:#?}");
     }
     let told = ended(&mut server.xqos(&["ssh", "-p", "1", "-F", "none", "-o", "BatchMode=yes", "127.0.0.1", "true"]));
-    assert!(told.with(255).err.contains("refused"), "ssh's own words");
+    assert!(told.with(255).err.contains("refused"), "ssh's own message");
     eventually("nothing is left", || left().is_empty().then_some(()));
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! The gate with a server and peers of the test, without ssh.
+//! Tests the gate with a mock server and mock peers, without ssh.
 
 use super::*;
 use std::path::PathBuf;

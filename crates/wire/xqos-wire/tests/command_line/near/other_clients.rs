@@ -19,7 +19,7 @@ fn window(client: &RustConnection, parent: u32, (depth, width): (u8, u16), event
     (id, made.unwrap().check().is_ok())
 }
 
-/// The replies about a window; without those that are errors.
+/// The successful replies about a window.
 fn answers(client: &RustConnection, root: u32, id: u32) -> impl PartialEq + std::fmt::Debug {
     let geometry = client.get_geometry(id).unwrap().reply().ok();
     let position = client.translate_coordinates(id, root, 0, 0).unwrap().reply().ok();
@@ -77,7 +77,7 @@ fn changes_of_windows_by_other_clients_are_seen() {
                     }
                     sync(&client);
                     let is_silent = client.poll_for_event().unwrap().is_none();
-                    assert!(is_silent || events != EventMask::NO_EVENT, "the proxy passes on what it selects");
+                    assert!(is_silent || events != EventMask::NO_EVENT, "the proxy forwards selected events");
                 }
             }
         }
@@ -86,7 +86,7 @@ fn changes_of_windows_by_other_clients_are_seen() {
 }
 
 #[test]
-fn what_the_server_refused_has_no_geometry() {
+fn a_refused_drawable_has_no_geometry() {
     let (server, folder) = (Server::stock(), Folder::new("near-refused"));
     let proxy = Proxy::start(&server, &folder, &["--quiet", "--relaxed"]);
     let client = proxy.client();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Images over a long link: ssh's flow-control window for X11 allows 64 kB of replies per round trip.
+//! Tests images over a long link: ssh's flow-control window for X11 allows 64 kB of replies per round trip.
 
 use super::{Far, with_program};
 use crate::fixture::{Ended, Server, ended};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Sessions that share a connection, that lose it, or whose socket strangers find.
+//! Tests sessions that share or lose a connection, and clients without the cookie on a session's socket.
 
 use super::{Far, with_program};
 use crate::fixture::{Running, Server, ended, eventually, kill};
@@ -63,7 +63,7 @@ fn sessions_use_the_users_own_connection_and_leave_it_open() {
         ended(&mut ssh)
     };
     ssh(&["-M", "-N", "-f", "127.0.0.1"]).with(0);
-    // From now on, nobody can log in.
+    // From now on, logins fail.
     fs::remove_file(far.folder.file("user.pub")).unwrap();
     far.run(&server, &[], &["true"]).with(255);
     let script = waiting(&far);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Settings of sshd: with which of them sockets are forwarded, and what `xqos ssh` does without.
+//! Tests which settings of sshd permit the forwarding of sockets, and the fallback of `xqos ssh`.
 
 use super::{Far, with_program};
 use crate::fixture::{Server, ended};
