@@ -18,7 +18,7 @@ const END: usize = 1056;
 /// The device's axes have this many steps.
 const STEPS: f64 = 65_536.0;
 
-/// A connection to the device. The driver accepts one for the life of its server, and misses its end.
+/// A connection to the device. The driver accepts one connection per server, and does not notice when it closes.
 #[derive(Debug)]
 pub struct Device(UnixStream);
 

@@ -130,7 +130,7 @@ impl OsNoise {
         }
     }
 
-    /// An event hits a pause with a probability equal to its share of the time; on average, half of it is then left.
+    /// An event falls into a pause with a probability equal to the pause's share of the time; on average, half remains.
     fn of(pauses: &[u64], time_ns: u64) -> OsNoise {
         let time = time_ns.max(1) as f64;
         let squares: f64 = pauses.iter().map(|&ns| (ns as f64).powi(2)).sum();

@@ -160,7 +160,7 @@ impl Experiment {
                 };
                 let mut due = self.cases_in(&outer, bench.quick);
                 due.retain(|case| !is_done(case));
-                // No case is always first.
+                // Alternate the order, so that no case is always first.
                 if turn % 2 == 1 {
                     due.reverse();
                 }

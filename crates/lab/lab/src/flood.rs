@@ -237,7 +237,7 @@ impl Drawing {
         }
     }
 
-    /// True if the rectangles change from turn to turn. Others are computed once: a load is to use the server, not us.
+    /// True if the rectangles change from turn to turn. Others are computed once, to save our processor time.
     fn moves(self) -> bool {
         matches!(self, Drawing::Original | Drawing::Heavy | Drawing::Plaid(_))
     }

@@ -2,8 +2,8 @@
 //! The light client, which measures the response times that a user at the screen experiences.
 //!
 //! Every 10 ms it draws 200 lines, each in a separate request, followed by GetInputFocus, all in one write. The
-//! response time is measured from just before that write until the answer arrives. It includes the way through the
-//! kernel and back, the wait for the server, and the drawing.
+//! response time is measured from just before that write until the answer arrives. It includes the passage through the
+//! kernel in both directions, the wait for the server, and the drawing.
 //!
 //! The client must use little processor time, because a task that has just used up its share is preempted during the
 //! measurement. The requests are therefore prepared once, and a turn consists of one write and one read. (x11rb polls

@@ -174,7 +174,7 @@ impl Playing {
         events.into_iter().for_each(|event| self.take(event));
     }
 
-    /// True for mpv itself, which may be a child of a launcher. The launcher is itself a client.
+    /// True for mpv itself, which may be a child of a launcher. The launcher is a separate client.
     fn is_of_mpv(&self, pid: u32) -> bool {
         let (own, pid) = (self.process.pid() as i32, pid as i32);
         let is_child = || Procfs.look(pid).is_some_and(|process| process.parent == own);

@@ -2,8 +2,8 @@
 //! Changes on the screen, and when they appear: a client reads the root window, as a screenshot does.
 //!
 //! A drawing is not visible until the compositing manager has painted it. The observer reads one pixel or one line of
-//! text once a millisecond, with a round trip each time. Its first look comes after a millisecond, too: a look that is
-//! sent together with the drawing may be served before it, and which comes first can stay the same for a whole turn.
+//! text once a millisecond, with a round trip each time. The first read also waits a millisecond: the server may serve
+//! a read before a drawing that is sent with it, and this order can stay the same for a whole turn.
 
 use crate::canvas::Canvas;
 use crate::input::{Input, ProgramWindow};
@@ -30,7 +30,7 @@ const AFTER_CLICK: Duration = Duration::from_millis(100);
 const PATIENCE: Duration = Duration::from_secs(10);
 const NAME: &str = "typed-into";
 
-/// A window that is painted, and a client that looks for the result on the screen.
+/// A window with changing contents, and a client that reads them from the screen.
 #[derive(Debug)]
 pub struct Painter {
     connection: RustConnection,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-//! Waits by looking again and again, for what gives no notice.
+//! Polls for conditions that no event reports.
 
 use anyhow::Result;
 use std::time::{Duration, Instant};
 
-/// Looks every `pause` until there is something, but not after `limit`.
+/// Calls `look` every `pause` until it returns a value, for at most `limit`.
 pub fn poll<T>(limit: Duration, pause: Duration, mut look: impl FnMut() -> Result<Option<T>>) -> Result<Option<T>> {
     let end = Instant::now() + limit;
     loop {

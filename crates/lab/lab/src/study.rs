@@ -240,7 +240,7 @@ mod tests {
             let spread = Spread::of(samples.iter().map(|_| 1.0));
             Verdict::of_spread("x", spread, "ms", Goal::AtMost(40.0)).counting(samples.iter().copied()).text()
         };
-        assert_eq!(of(&[900, 2]), "too few samples (2 of 3)", "the trial that had least");
+        assert_eq!(of(&[900, 2]), "too few samples (2 of 3)", "the trial with the fewest");
         assert_eq!((of(&[3]), of(&[])), ("met".to_owned(), "too few samples (0 of 3)".to_owned()));
     }
 

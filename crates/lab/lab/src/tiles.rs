@@ -15,7 +15,7 @@ const SIZE: (u16, u16) = (600, 600);
 const TEXT_HEIGHT: u16 = 20;
 const TEXT_BELOW: i32 = 603;
 
-/// Space for one copy, including its border. The first cell differs from x11perf's default place.
+/// Space for one copy, including its border. The first cell is not at x11perf's default place.
 const CELL: (i32, i32) = (606, 634);
 const FIRST: (i32, i32) = (8, 6);
 

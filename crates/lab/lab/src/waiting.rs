@@ -26,7 +26,7 @@ pub fn measure(server: &Server, every: Duration, count: usize) -> Result<(Vec<f6
         let wait_value = Int64 { hi: 0, lo: value };
         let (wait_type, test_type) = (VALUETYPE::ABSOLUTE, TESTTYPE::POSITIVE_COMPARISON);
         let trigger = Trigger { counter, wait_type, wait_value, test_type };
-        // No event is wanted, however far the counter is beyond the value.
+        // Request no event, however far the counter exceeds the value.
         let event_threshold = Int64 { hi: i32::MAX, lo: u32::MAX };
         let before = waiter.get_input_focus()?;
         waiter.sync_await_(&[Waitcondition { trigger, event_threshold }])?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! What an experiment uses while it runs: the thoroughness, the module, the progress line, and its finished parts.
+//! Services for a running experiment: the thoroughness, the module, the progress line, and its finished parts.
 
 mod progress;
 

@@ -75,7 +75,7 @@ fn squeezed(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The text without what stands between these marks.
+/// Removes the text between these marks.
 fn without(text: &str, [begin, end]: [&str; 2]) -> String {
     let pieces = text.split(begin).enumerate();
     pieces
@@ -171,10 +171,10 @@ fn fault(row: &[&str]) -> Option<String> {
     let is_digit = |word: &str| word.starts_with(|first: char| first.is_ascii_digit());
     let is_missing = |word: &&str| word.contains('/') && !word.contains(' ') && !root().join(word).exists();
     if state != "done" && reason.is_none_or(str::is_empty) {
-        return Some(format!("'{state}' is no state with a reason"));
+        return Some(format!("'{state}' is not a state with a reason"));
     }
     if answer == "-" && (state == "done" || state.starts_with("partly")) {
-        return Some("it names nothing that answers it".to_owned());
+        return Some("it names no test or experiment".to_owned());
     }
     if let Some(number) = [published, measured].iter().flat_map(|cell| cell.split(' ')).find(|word| is_digit(word)) {
         return Some(format!("{number} does not come from data"));
@@ -185,7 +185,7 @@ fn fault(row: &[&str]) -> Option<String> {
 
 /// `bench::tables` checks the figures, the programs' tests the commands, and `scripts/lint-prose` the links.
 #[test]
-fn each_item_of_the_papers_has_a_state_and_names_what_exists() {
+fn each_item_of_the_papers_has_a_state_and_names_existing_files() {
     let page = read("docs/papers.md");
     let sources: Sources = toml::from_str(&read("lab/numbers.toml")).unwrap();
     let text = sources["docs/papers.md"].keys().fold(without(&page, FIGURE), |text, words| text.replace(words, ""));

@@ -11,7 +11,7 @@ use xqos_lab::tiles;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The operations of each client from now on, once they are enough.
+/// Measures the operations of each client from now on, until they suffice.
 fn work_until(load: &mut Load, is_enough: impl Fn(&[f64]) -> bool) -> Vec<f64> {
     let from = Instant::now();
     loop {
@@ -103,8 +103,8 @@ fn side_by_side_clients_do_equal_work() {
     let server = Setup { screen: tiles::SCREEN, ..Setup::stock(Kind::Xvfb) }.start().unwrap();
     let perf = Perf::calibrate(server.display(), "rect500").unwrap();
     let mut load = Load::start(server.display(), &perf, 4, Placement::SideBySide).unwrap();
-    // If their windows were hidden, clients would do a hundred times as many operations. A client that got no
-    // processor for a while has done fewer, but the longer all of them draw, the less that counts.
+    // If their windows were hidden, clients would do a hundred times as many operations. A client that had no processor
+    // for a while has done fewer, but this effect shrinks with time.
     work_until(&mut load, |work| {
         let (least, most) = (work.iter().copied().fold(f64::MAX, f64::min), work.iter().copied().fold(0.0, f64::max));
         least > 0.0 && most / least < 3.0

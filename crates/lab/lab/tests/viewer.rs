@@ -10,7 +10,7 @@ use xqos_lab::viewer::Viewer;
 const SOON: Duration = Duration::from_secs(60);
 
 #[test]
-fn the_pointer_goes_where_the_viewer_points_until_the_server_ends() {
+fn the_servers_pointer_follows_the_viewer_until_the_server_ends() {
     let server = Setup { screen: (640, 480), ..Setup::stock(Kind::Xtigervnc) }.start().unwrap();
     let viewer = Viewer::connect(&server.viewer_socket().unwrap()).unwrap();
     let connection = server.connect().unwrap();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! A client that sends one long request after another, of one kind. Each takes the server milliseconds.
 //!
-//! The window covers the screen, and images are as large as the screen. Images are read from a pixmap: an image of the
-//! window or of the screen would show what other clients draw.
+//! The window covers the screen, and images are as large as the screen. Images are read from a pixmap, because an image
+//! of the window or of the screen would contain drawings of other clients.
 //!
 //! GetInputFocus follows each request. The client waits for its reply when it has sent the next request, so one request
 //! is always pending in the server, and never more than two.

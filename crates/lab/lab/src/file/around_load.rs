@@ -24,7 +24,7 @@ use xqos_client::Control;
 use xqos_sys::monotonic_ns;
 use xqos_sys::proc::RunTimes;
 
-/// The first frames do not count, because mpv creates and shows its window meanwhile.
+/// The first frames do not count, because mpv creates and shows its window during them.
 const FIRST: usize = 10;
 /// Enough records for several seconds, because the trace is not read in between.
 pub(super) const CAPACITY: u32 = 1 << 19;
@@ -182,7 +182,7 @@ pub(super) fn wheel(case: &Case, server: &Server, calibrated: &mut Calibrated, q
     Ok((samples, named([("delayed_beside", stay.delayed), ("reserved", reserved)])))
 }
 
-/// Starts the load at the first signal and ends it at the second. Meanwhile runs `xqos reserve auto` if needed.
+/// Starts the load at the first signal and ends it at the second. In between, runs `xqos reserve auto` if needed.
 fn beside_wheel(
     case: &Case,
     server: &Server,

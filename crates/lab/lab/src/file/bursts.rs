@@ -32,10 +32,10 @@ pub(super) struct Recorder {
     /// The burst in progress, and other clients' slices since the previous burst.
     burst: Option<Burst>,
     others: Vec<Slice>,
-    /// When a client that knows it sent each burst, and the index of the first time without a burst.
+    /// Times at which the client sent its bursts, if it records them, and the index of the first one without a burst.
     turns: Vec<u64>,
     next_turn: usize,
-    /// Processor time of the slice whose record comes next, if it is much less than the slice's length.
+    /// Processor time of the next recorded slice, if it is much less than the slice's length.
     worked_ns: Option<u64>,
 }
 
@@ -86,12 +86,12 @@ impl Recorder {
         }
     }
 
-    /// For a client that sends a burst at each of these times: only the bursts that it then sends count.
+    /// Counts only the bursts that the client sends at these times.
     pub fn of_turns(base: u32, turns: Vec<u64>) -> Recorder {
         Recorder { turns, ..Recorder::new(base) }
     }
 
-    /// The last turn that began until this time and belongs to no earlier burst.
+    /// The last turn that began at or before this time and belongs to no earlier burst.
     fn turn_until(&mut self, end_ns: u64) -> Option<u64> {
         let mut found = None;
         while let Some(&turn) = self.turns.get(self.next_turn).filter(|&&turn| turn <= end_ns) {
@@ -221,7 +221,7 @@ impl Slice {
         self.end_ns.saturating_sub(self.begin_ns.max(since_ns))
     }
 
-    /// The most processor time that the slice can have used since then.
+    /// Upper bound for the processor time of the slice since then.
     fn work_since(self, since_ns: u64) -> u64 {
         self.length_since(since_ns).min(self.worked_ns)
     }

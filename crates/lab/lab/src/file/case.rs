@@ -46,7 +46,7 @@ pub(super) struct Case {
     pub pacing: Option<Duration>,
     pub boost: Option<Duration>,
     pub together: usize,
-    /// The file's own words, for what needs no reading.
+    /// The texts of the file, for settings that need no parsing.
     pub setting: Setting,
 }
 
@@ -193,7 +193,7 @@ pub(super) fn case(definition: &Definition, axes: &[AxisValues], cell: &Cell) ->
     }
 }
 
-/// A setting that its measuring client does not have: the text to correct, and how.
+/// A setting that the case's measuring client does not support: the text to correct, and the correction.
 fn fault<'a>(case: &Case, server: &'a str, has_new_servers: bool) -> Option<(&'a str, &'static str)> {
     let is = |measures: &[Measure]| measures.contains(&case.measure);
     let comes_and_goes = is(&[Measure::Film, Measure::Wheel, Measure::Stream]);

@@ -52,7 +52,7 @@ const GRACE: Duration = Duration::from_secs(1);
 const CAPACITY: u32 = 1 << 19;
 /// All Exposes that one move causes reach a program within this time.
 const TOGETHER_NS: u64 = 500_000;
-/// twm moves windows opaquely and places them automatically. A quick second click has no special meaning to it.
+/// twm moves windows opaquely and places them automatically. It does not treat a quick second click specially.
 const TWMRC: &str = "OpaqueMove\nRandomPlacement \"on\"\nUsePPosition \"on\"\nNoGrabServer\nConstrainedMoveTime 0\n\
                      Button1 = : title : f.move\n";
 

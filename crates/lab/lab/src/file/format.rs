@@ -233,7 +233,7 @@ impl<'de> Deserialize<'de> for Loads {
     }
 }
 
-/// Makes a value of a list or of a table. Unlike those of an untagged enum, its errors name the mistake and its place.
+/// Reads a value from a list or a table. Unlike an untagged enum, it reports the mistake and its place.
 struct ListOrTable<L, T, V> {
     expected: &'static str,
     list: fn(L) -> V,

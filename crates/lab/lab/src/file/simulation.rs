@@ -94,7 +94,7 @@ pub(super) fn measure(case: &Case, server: &Server, quick: bool) -> Result<Figur
     Ok((named(samples), values))
 }
 
-/// Responses of a few clients and of the crowd among which they are, and what became of all clients.
+/// Responses of a few clients and of the crowd around them, and the outcome for all clients.
 fn of_crowd(outcome: &Outcome) -> Figures {
     let mut measured: Vec<&GroupResult> = outcome.groups.iter().filter(|group| group.is_measured).collect();
     measured.sort_by_key(|group| group.served_ns.len());
@@ -125,7 +125,7 @@ struct Stage<'a> {
     server: &'a Server,
     control: &'a Control,
     client: Client,
-    /// The load of ocbench; plaids are that of the others.
+    /// The load for ocbench. The load for other clients is plaids.
     perf: Option<Perf>,
     quick: bool,
 }
@@ -199,7 +199,7 @@ impl Stage<'_> {
         }
     }
 
-    /// What one x11perf with a reservation gets: its share of the server, and operations per second by its own count.
+    /// Share of the server of one x11perf with a reservation, and the operations per second that it prints.
     fn reserved_share(&self, wanted: Reservation) -> Result<(f64, f64)> {
         let (mut load, _) = self.load(0)?;
         let load = load.as_mut().context("the load is x11perf")?;

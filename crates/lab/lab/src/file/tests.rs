@@ -70,7 +70,7 @@ fn every_built_in_experiment_is_valid() {
         let text = std::fs::read_to_string(&path).unwrap();
         Experiment::parse(&name, &path.display().to_string(), &text).unwrap();
         assert!(known.contains(&name), "{name} is in lab/experiments and not part of the program");
-        assert!(text.lines().count() <= 130, "{name} is longer than a file of an experiment has to be");
+        assert!(text.lines().count() <= 130, "{name} is longer than an experiment file should be");
     }
 }
 
@@ -130,7 +130,7 @@ fn an_invalid_file_is_refused_with_line_and_correction() {
 }
 
 #[test]
-fn the_pacing_that_is_measured_is_the_one_that_is_recommended() {
+fn the_measured_pacing_is_the_recommended_one() {
     assert!(include_str!("../../../../../lab/experiments/expose.toml").contains("pacing = \"40ms\", boost = \"40ms\""));
     let documents = [
         include_str!("../../../../../README.md"),
@@ -161,7 +161,7 @@ fn tables_verdicts_and_charts_cover_only_measured_cases() {
         noop("fair", 1, &[2.0, 4.0, 6.0]),
         noop("stock", 1, &[40.0, 80.0, 120.0]),
     ]);
-    assert_eq!(study.tables.len(), 1, "of dot there is nothing");
+    assert_eq!(study.tables.len(), 1, "dot has no measurements");
     assert_eq!(study.tables[0].title, "noop");
     assert_eq!(study.tables[0].rows, [["stock", "50", "1 (1 .. 1)"], ["fair", "3", "0.075 (0.050 .. 0.100)"]]);
     let verdict = &study.verdicts[0];
@@ -179,7 +179,7 @@ fn a_pooled_verdict_has_the_samples_of_all_turns() {
     let raw = Measured { file: text.clone(), trials: trials.to_vec() };
     let study = Experiment::parse("own", "own.toml", &text).unwrap().study(serde_json::to_value(raw).unwrap()).unwrap();
     let verdict = &study.verdicts[0];
-    assert_eq!((verdict.value, verdict.samples.had), (3.0, 3004), "of each turn: 1 and 3");
+    assert_eq!((verdict.value, verdict.samples.had), (3.0, 3004), "the turns have 1 and 3");
 }
 
 #[test]

@@ -23,7 +23,7 @@ function axis(min, max, from, to, isLog) {
   return { at: v => from + (to - from) * (Math.log10(Math.max(v, min)) - low) / (high - low), ticks };
 }
 
-/** From the next 1, 2 or 5 below to the next above. */
+/** The bounds of the values, rounded outwards to 1, 2 or 5 times a power of ten. */
 function niceBounds(values) {
   const steps = [1, 2, 5, 10];
   const positive = values.filter(v => v > 0);
@@ -37,7 +37,7 @@ function niceBounds(values) {
 
 const trim = value => String(+value.toPrecision(6));
 
-/** Adds buttons next to the caption: the text, the title and the act of each. */
+/** Adds buttons next to the caption, each with its text, title and action. */
 function addButtons(figure, label, buttons) {
   const group = document.createElement("span");
   group.className = "scale";

@@ -2,7 +2,7 @@
 // A lane for each client: when it was served, from a trace. Marks are drawn only in lanes that have any.
 
 const LANE = { plain: 22, marked: 62, bar: 12, left: 92, top: 6 };
-/** Stem, head, colour, and what a key shows of it; around 0: a deadline hangs from above, an arrival stands on the bar. */
+/** Label, stem, head, colour, view box in the key; y is 0 at the top of the bar; deadlines and arrivals are above. */
 const MARKS = {
   arrivals: ["requests arrive", "M0 0V-19", "M0 -23l3.5 7h-7z", "ink", "-6 -24 12 25"],
   deadlines: ["scheduling deadline", "M0 -23V-3", "M-3.5 -7L0 0L3.5 -7", "missed", "-6 -24 12 25"],

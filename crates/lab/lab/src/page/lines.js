@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 // Lines over common axes, as in the papers, with marks and deviations.
 
-/** Colour, dashes and mark of a line; without colour the last two tell them apart. */
+/** Colour, dashes and mark of a line; the last two distinguish lines without colour. */
 const STYLES = {
   idle: ["idle", "2 4", "circle"], paper: ["published", "8 4", "cross"], classic: ["classic", "", "square"],
   smart: ["smart", "6 3", "triangle"], stock: ["stock", "", "circle"], fair: ["fair", "3 3", "diamond"],

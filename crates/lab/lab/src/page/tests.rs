@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! The report's page as text; [`browser`] looks at it in Chromium.
+//! Tests the report's page as text; [`browser`] tests it in Chromium.
 
 mod browser;
 
@@ -73,7 +73,7 @@ fn one_experiment_begins_with_its_result_and_ends_with_goals_and_noise() {
 }
 
 #[test]
-fn the_page_needs_nothing_from_elsewhere() {
+fn the_page_is_self_contained() {
     for part in [FRAME, STYLE, SCRIPT] {
         assert!(!part.contains("http://www.w3.org/1999") || part == SCRIPT);
         assert!(!part.contains("https:") && !part.contains("src=") && !part.contains("@import"));

@@ -112,8 +112,8 @@ fn table(what: &str, found: &[Finding]) -> Result<String> {
     })
 }
 
-/// One row for each build on each machine. An experiment has its number of trials, and the part of the processors that
-/// other programs used if that makes it noisy.
+/// One row for each build on each machine. Each experiment is listed with its number of trials and, if it is noisy,
+/// with the processor time of other programs.
 fn builds(found: &[Finding]) -> String {
     let mut groups: BTreeMap<[&str; 3], Vec<String>> = BTreeMap::new();
     for Finding { experiment, machine, disturbance, pairs, .. } in found {
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_figure_is_that_of_a_paper_a_verdict_or_a_cell() {
+    fn a_figure_comes_from_a_paper_a_verdict_or_a_cell() {
         let figure = |what: &str| figure(what, &[finding()]).map_err(|error| format!("{error:#}"));
         for (what, value) in [
             ("packard-2000.echo_old", "170 ms"),

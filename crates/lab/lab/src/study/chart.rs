@@ -16,7 +16,7 @@ pub enum Chart {
 /// Lines with at most this many points have marks with tooltips. The page's script uses the same number.
 const MAX_MARKS: usize = 60;
 
-/// A chart is fewer pixels wide and high than this, from 0 to its maximum.
+/// A chart has fewer pixels than this in width and in height.
 const PIXELS: f64 = 1000.0;
 
 impl Chart {
@@ -47,10 +47,10 @@ fn rounded(value: f64) -> f64 {
     format!("{value:.3e}").parse().unwrap_or(value)
 }
 
-/// The ends of straight pieces that pass every point at no more than `tolerance`.
+/// The ends of straight pieces that are at most `tolerance` away from every point.
 ///
 /// From the last end, each further point narrows the range of slopes that a piece can have. A piece ends before the
-/// point that would leave no possible slope. All points that go back on the x axis are kept.
+/// point that would leave no possible slope. Keeps every point whose x is less than that of the previous point.
 fn bends(points: &[[f64; 2]], tolerance: f64) -> Vec<[f64; 2]> {
     let mut kept: Vec<[f64; 2]> = Vec::new();
     let mut slopes = (f64::NEG_INFINITY, f64::INFINITY);

@@ -51,7 +51,7 @@ fn results_are_reused_unless_the_server_or_the_options_differ() {
     let folder = Folder::new("kept");
     let result = || fs::read_to_string(folder.path.join("idle.json")).unwrap();
     let first = ended(&mut idle(&folder.path, &[])).with(0);
-    assert!(said(&first, "left") && !first.err.contains('\r'), "a line each where there is no terminal: {first:#?}");
+    assert!(said(&first, "left") && !first.err.contains('\r'), "one line per message without a terminal: {first:#?}");
     let measured = result();
     let again = ended(&mut idle(&folder.path, &[])).with(0);
     assert!(said(&again, "kept") && said(&again, "--again") && again.out.contains("An idle server"), "{again:#?}");
@@ -83,7 +83,7 @@ fn ended_by(signal: &str, running: Running, folder: &Folder) {
     running.signal(signal);
     let told = running.ended().with(130);
     assert!(said(&told, "interrupted") && said(&told, "same command"), "{told:#?}");
-    assert!(!said(&told, "failed"), "what follows from the end is no finding: {told:#?}");
+    assert!(!said(&told, "failed"), "errors caused by the interruption are not reported: {told:#?}");
     assert_eq!(group(leader), Vec::<String>::new(), "left after SIG{signal}");
     let left: Vec<_> = fs::read_dir(&folder.path).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left, ["out"], "no server's folder is left");
@@ -107,7 +107,7 @@ fn an_interrupted_run_continues_with_the_missing_cases() {
     again.ended().with(0);
     let whole: Value = serde_json::from_str(&fs::read_to_string(folder.path.join("out/demo.json")).unwrap()).unwrap();
     let first: Value = serde_json::from_str(kept.lines().nth(1).expect("a case is kept")).unwrap();
-    assert_eq!(whole["raw"]["trials"][0]["samples"], first["samples"], "what was measured is not measured again");
+    assert_eq!(whole["raw"]["trials"][0]["samples"], first["samples"], "measured cases are reused");
     assert!(said(&ended(&mut idle(&folder.path.join("out"), &[])).with(0), "kept"));
 }
 
@@ -119,7 +119,7 @@ fn signals_end_everything_even_during_start_up() {
         }
         let folder = Folder::new(signal);
         let running = run_in_group(&["idle"], &folder);
-        eventually("it has started something", || (group(running.pid()).len() >= 2).then_some(()));
+        eventually("the run has started a process", || (group(running.pid()).len() >= 2).then_some(()));
         ended_by(signal, running, &folder);
     }
 }
@@ -173,7 +173,7 @@ fn a_report_of_one_experiment_has_its_result_first_and_conclusions_last() {
     }
     assert!(html.contains("Noisy: during this measurement, other processes used 34 % of the processors"), "{html}");
     assert!(told.out.contains("other processes used 34 % of the processors"), "{told:#?}");
-    assert!(!html.contains("https:") && !html.contains("src="), "it needs nothing from elsewhere");
+    assert!(!html.contains("https:") && !html.contains("src="), "the report is self-contained");
     ended(bench(&["report"]).arg(&folder.path)).with(0);
     assert!(folder.path.join("index.html").is_file());
 }

@@ -61,8 +61,8 @@ fn a_cell_is_measured_and_an_interrupted_grid_continues_with_the_next() {
         number("network_delay") > 50.0 * 0.0002 && number("network_delay") <= number("elapsed") + 0.001,
         "{cell:#}"
     );
-    assert!(number("link_bytes") > number("bytes") / 2.0, "what X says goes over the link: {cell:#}");
-    assert!(number("agreement") > 80.0, "the classifier is not of this link: {cell:#}");
+    assert!(number("link_bytes") > number("bytes") / 2.0, "the X traffic crosses the link: {cell:#}");
+    assert!(number("agreement") > 80.0, "the states do not match this link: {cell:#}");
     let said = run_until(&folder.path, 2);
-    assert!(!said.contains("0.1 ms, xterm, raw X: turn 1"), "what was done is kept: {said}");
+    assert!(!said.contains("0.1 ms, xterm, raw X: turn 1"), "measured cells are kept: {said}");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Man pages are named after the commands that users type.
+//! Tests that man pages are named after the commands that users type.
 
 use crate::fixture::{Folder, ended, xqos};
 

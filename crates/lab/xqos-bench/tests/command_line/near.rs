@@ -37,6 +37,6 @@ fn a_start_behind_near_is_measured() {
     let number = |name: &str| start[name][0].as_f64().unwrap_or_else(|| panic!("{name} in {result:#}"));
     // Each remaining wait takes a round trip.
     assert!(number("left") > 0.0 && number("saved") > number("left") / 2.0, "{start:#}");
-    assert!(number("from_command") > number("elapsed"), "its own beginning is in it: {start:#}");
+    assert!(number("from_command") > number("elapsed"), "it includes the start of near: {start:#}");
     assert!(number("elapsed") > 0.1, "{start:#}");
 }

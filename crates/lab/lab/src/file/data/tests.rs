@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Trials for the tests of what is evaluated.
+//! Trials for tests of the evaluation.
 
 use super::*;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! The report's page in a real Chromium: what its charts show, and how they react.
+//! Tests the charts of the report's page, and their reactions to input, in a real Chromium.
 
 #[path = "../../../../../../web/chromium.rs"]
 mod chromium;
