@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: MIT
 # Usage: start-over-link END PROGRAM ROUTE RATE DELAY
 # Starts a program over an emulated link, and prints figures of the start: a line `NAME NUMBER` for each. END is where X
-# packets are captured: at the `program`, which shows what it waits for, or at the `server`, which shows what its user
-# waits for. The experiments grid and near run this script. A start ends with the silence after its first window; a
-# start that takes longer than ten minutes has no figures.
-# shellcheck disable=SC2016 # Some text is for the shells at the two ends.
+# packets are captured: at the `program`, which shows the program's waits, or at the `server`, which shows the user's
+# waits. The experiments grid and near run this script. A start ends with the silence after its first window; a start
+# that takes longer than ten minutes has no figures. shellcheck disable=SC2016 # Some text is for the shells at the two
+# ends.
 set -u
 end=$1 program=$2 route=$3 rate=$4 delay=$5
-# The X server of the link has the display number of the experiment's own server, which nobody else uses now.
+# The X server of the link has the display number of the experiment's own server, which no other server uses now.
 cd "$(mktemp -d)" || exit 1
 export dir="$PWD" n="${DISPLAY#:}"
 trap 'rm -rf "$dir"' EXIT
@@ -43,7 +43,7 @@ for name in "$1" $needs; do
     command -v "$name" >/dev/null || { echo "$name" >&2; exit 127; }
 done
 
-# The clock starts with the command at the program's end: near, or a program for which a proxy is connected already.
+# The clock starts with the command at the program's end: near, or the program if its proxy is already connected.
 cat >begin <<'END'
 #!/bin/sh
 date +%s.%N >"$dir/began"
@@ -54,7 +54,7 @@ END
 printf '#!/bin/sh\nexec "$dir/begin" "%s" "$@"\n' "$(command -v xqos-wire)" >xqos-wire
 chmod +x begin run xqos-wire
 
-# What runs at the program's end (near) and at the server's end (far). `$measured` runs until the capture is over.
+# The commands at the program's end (near) and at the server's end (far). `$measured` runs until the capture is over.
 near='' far='' interface=link0
 measured='"$dir/begin" "$dir/run"'
 local_display="127.0.0.1:$n"
@@ -106,8 +106,8 @@ start() {
     shift 2
     rm -f began ended reported quiet start.pcapng queue.log
     touch capture report
-    # Without MIT-SHM: both ends are one machine, and pixels would bypass the link. $link is two options.
-    # shellcheck disable=SC2086
+    # Disable MIT-SHM: both ends are on one machine, and pixels would bypass the link. $link is two options. shellcheck
+    # disable=SC2086
     xqos link --quiet $link --log queue.log --display ":$n" \
         --server "exec Xvfb :$n -ac -nolock -noreset -listen tcp -nolisten unix -nolisten local \
             -screen 0 1280x1024x24 -extension MIT-SHM" --server "$far" \
@@ -116,7 +116,7 @@ start() {
 }
 case $end in server) captured_at_server="$captured;" ;; *) captured_at_server='' ;; esac
 case $route in
-# Near knows a program from its first start, for which the link does not matter.
+# Near learns a program's queries from its first start, which may use any link.
 strict | relaxed | through_ssh) start 100mbit 0.1ms "$@" && start "$rate" "$delay" "$@" ;;
 predicted) start 100mbit 0.1ms "$@" ;;
 *) start "$rate" "$delay" "$@" ;;
@@ -152,7 +152,7 @@ print("network_delay", session["network_delay_s"])
 print("reply_wait", session["reply_wait_s"])
 print("round_trips", session["round_trips"])
 print("bytes", session["bytes"])
-# The link may still send what a proxy holds.
+# The link may still send data that a proxy holds.
 packets = [line.split() for line in open("queue.log") if line.startswith("packet")]
 sent = [(int(one[3]), int(one[6]) / 1e9) for one in packets if one[6] != "-" and int(one[4]) / 1e9 >= opened[0]]
 print("link_bytes", sum(size for size, _ in sent))
