@@ -42,7 +42,7 @@ pub enum Fault {
     NotX,
     #[error("a client was refused: it does not have this display's cookie")]
     Cookie,
-    #[error("the X server refused a client, which shows the reason")]
+    #[error("the X server refused a client; the client shows the reason")]
     Refused,
     #[error("a client was disconnected: it sent an invalid request")]
     Program,

@@ -237,7 +237,7 @@ mod tests {
         assert_eq!(
             question(&context, &opcodes, &request(ORDER, 20, 1, &[1, 39, 31, 0, 100])),
             None,
-            "it deletes the property"
+            "the request deletes the property"
         );
     }
 }

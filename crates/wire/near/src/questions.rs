@@ -50,7 +50,7 @@ pub struct Questions {
 
 /// The number of the first line that is not valid; the line after the last one if the file is cut off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("line {0} is not a question of a start")]
+#[error("line {0} is not a valid question")]
 pub struct Damaged(pub usize);
 
 /// A question, and the number of programs that asked it.

@@ -7,7 +7,7 @@
 //! | reply to a request that was answered here | compared and dropped; an error counts as a difference |
 //! | error to FreeColors of a colour allocated here | passed on; counts as a difference with `--verify` |
 //! | reply or error to the proxy's own request | stored and dropped |
-//! | reply that matches no request | passed on; the counts are wrong, so nothing more is answered here |
+//! | reply that matches no request | passed on; the counts are wrong, so no further request is answered here |
 //! | event | passed on, with the last given sequence number if that is higher; dropped if only the proxy selected it |
 
 use crate::edit::is_same;

@@ -248,7 +248,7 @@ mod tests {
         store.change(Watch::Keys);
         assert_eq!(store.answer(ORDER, &question(1)), None);
         store.keep(ORDER, question(1), &[1; 32], Some(Watch::Keys), asked);
-        assert_eq!(store.answer(ORDER, &question(1)), None, "it was requested before the change");
+        assert_eq!(store.answer(ORDER, &question(1)), None, "the answer was requested before the change");
     }
 
     #[test]

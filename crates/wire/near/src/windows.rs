@@ -407,7 +407,7 @@ mod tests {
     fn geometry_is_known_from_creation_until_mapping() {
         assert_eq!(created(0).0.geometry(WINDOW, 1), None, "changes are not reported");
         let (mut windows, context) = created(STRUCTURE_NOTIFY);
-        assert_eq!(windows.geometry(WINDOW, 0), None, "the server may still refuse it");
+        assert_eq!(windows.geometry(WINDOW, 0), None, "the server may still refuse the window");
         let answer = windows.geometry(WINDOW, 1).unwrap();
         assert_eq!(
             answer[..],
@@ -476,10 +476,10 @@ mod tests {
         windows.change(WINDOW, Some(39));
         assert_eq!(windows.property(&read), None);
         windows.keep(reading, &read, &[1; 32]);
-        assert_eq!(windows.property(&read), None, "it was requested before the change");
+        assert_eq!(windows.property(&read), None, "the answer was requested before the change");
         let reading = windows.read(WINDOW).unwrap();
         windows.hear(&mut request(ORDER, op::CHANGE_PROPERTY_REQUEST, 0, &[WINDOW, 39, 31, 8, 0]), 4, &context);
         windows.keep(reading, &read, &[1; 32]);
-        assert_eq!(windows.property(&read), None, "the program changed it itself");
+        assert_eq!(windows.property(&read), None, "the program itself changed the property");
     }
 }

@@ -85,7 +85,7 @@ pub fn parse<'a>(record: &Record<'a>) -> Frame<'a> {
     internet(packet, wire_bytes)
 }
 
-/// Start of the IP packet, after VLAN tags and other headers. The EtherType is at `type_at`, what it describes at `at`.
+/// Start of the IP packet, after VLAN tags and other headers. The EtherType is at `type_at`, its packet at `at`.
 fn ip_after(bytes: &[u8], type_at: usize, mut at: usize) -> Option<usize> {
     let mut ether_type = big_endian(bytes, type_at)?;
     loop {

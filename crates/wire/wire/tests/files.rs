@@ -11,7 +11,7 @@ use xqos_wire::capture::{CaptureError, Link, Reader, Record, Writer};
 const AT_NS: u64 = 1_700_000_000_123_456_789;
 
 fn read(bytes: Vec<u8>) -> (Vec<Captured>, Option<String>) {
-    let mut reader = Reader::new(Cursor::new(bytes)).expect("it is a capture");
+    let mut reader = Reader::new(Cursor::new(bytes)).expect("a valid capture");
     let mut packets = Vec::new();
     while let Some(record) = reader.next() {
         let Record { at_ns, link, length, bytes, program, .. } = record;

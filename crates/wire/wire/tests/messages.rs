@@ -59,7 +59,7 @@ fn messages_may_span_packets() {
     replies.iter().for_each(|byte| _ = bytes.server(&[*byte]));
     let (seen, _) = observe(&bytes.packets);
     let reply = &seen.messages.iter().find(|(_, received)| received.kind == Kind::Reply).unwrap().1;
-    assert_eq!(reply.last_ns - reply.first_ns, 51 * STEP_NS, "a packet for each of its bytes");
+    assert_eq!(reply.last_ns - reply.first_ns, 51 * STEP_NS, "one packet per byte");
     assert_eq!(expected(seen), whole);
 }
 

@@ -29,13 +29,13 @@ fn file(name: &str) -> PathBuf {
 
 fn unpack(name: &str) -> String {
     let mut text = String::new();
-    let packed = File::open(file(name)).expect("it is committed");
+    let packed = File::open(file(name)).expect("the capture is committed");
     zstd::Decoder::new(packed).unwrap().read_to_string(&mut text).unwrap();
     text
 }
 
 fn printed(name: &str) -> String {
-    let packed = File::open(file(&format!("{name}.pcapng.zst"))).expect("it is committed");
+    let packed = File::open(file(&format!("{name}.pcapng.zst"))).expect("the capture is committed");
     let mut reader = Reader::new(zstd::Decoder::new(packed).unwrap()).unwrap();
     let mut out = Vec::new();
     let mut log = MessageLog::new(&mut out, Format::Text, None, Filter::default());

@@ -47,7 +47,7 @@ fn whole(talk: &Talk) -> Plot {
 /// Plots a captured real program.
 fn captured(name: &str, choice: Choice) -> (Plot, Places) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/captures").join(format!("{name}.pcapng.zst"));
-    let packed = File::open(path).expect("it is committed");
+    let packed = File::open(path).expect("the capture is committed");
     let mut reader = Reader::new(zstd::Decoder::new(packed).unwrap()).unwrap();
     let (mut plot, mut places) = (Plot::new(choice), Places::default());
     let mut session = Session::new(vec![&mut plot, &mut places]);
@@ -277,7 +277,7 @@ fn the_page_contains_the_whole_model() {
             assert_eq!(columns[2][3], lengths);
             let edges: Vec<i64> = track.steps().map(|step| step.edge as i64).collect();
             assert_eq!(columns[1][2], edges);
-            assert!(columns[2][6].iter().all(|&text| (1..=texts.len() as i64).contains(&text)), "each has its fields");
+            assert!(columns[2][6].iter().all(|&text| (1..=texts.len() as i64).contains(&text)), "all have fields");
         }
         (0..4).for_each(|_| _ = page.column(facts["trips"].as_u64().unwrap()));
     }

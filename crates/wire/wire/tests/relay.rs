@@ -209,7 +209,7 @@ fn a_blocked_server_blocks_only_its_own_client() {
     assert_eq!(rest(&mut sleeping).len(), taken, "nothing is lost");
     let (_, seen) = scene.end();
     let closed: Vec<_> = seen.packets.iter().filter(|packet| packet.window == 0).collect();
-    assert!(closed.iter().any(|packet| packet.direction == Direction::Replies), "its window is closed meanwhile");
+    assert!(closed.iter().any(|packet| packet.direction == Direction::Replies), "the receive window was closed");
 }
 
 #[test]

@@ -26,7 +26,7 @@ fn without(scrub: impl Into<Option<Extent>>) -> Settings {
 /// Records a capture again and returns the new file.
 fn again(capture: Vec<u8>, settings: &Settings, name: &str) -> (Vec<u8>, Recorded) {
     let path: PathBuf = std::env::temp_dir().join(format!("xqos-scrub-{}-{name}", std::process::id()));
-    let reader = Reader::new(Cursor::new(capture)).expect("it is a capture");
+    let reader = Reader::new(Cursor::new(capture)).expect("a valid capture");
     let target = Target::One(File::create(&path).unwrap());
     let rewritten = rewrite(reader, None, target, settings, &mut |_, _| {}).unwrap();
     let bytes = fs::read(&path).unwrap();
@@ -228,7 +228,7 @@ fn undecoded_bytes_are_blanked() {
     let packets = [other.packets, foreign.packets, joined.packets, unfinished.packets.clone()].concat();
     let (scrubbed, recorded) = again(file(&packets), &without(Extent::All), "foreign");
     assert!(!has(&scrubbed, b"PASSWORD"));
-    assert_eq!(recorded.packets, packets.len() as u64, "they are all there");
+    assert_eq!(recorded.packets, packets.len() as u64, "all packets are recorded");
 }
 
 #[test]
@@ -238,7 +238,7 @@ fn both_copies_of_a_packet_are_scrubbed() {
     let twice: Vec<Captured> = packets.iter().flat_map(|packet| [packet.clone(), late(packet)]).collect();
     let (scrubbed, recorded) = again(file(&twice), &without(Extent::All), "twice");
     assert!(!has(&scrubbed, b"PASSWORD"));
-    assert_eq!(recorded.packets, twice.len() as u64, "both are there");
+    assert_eq!(recorded.packets, twice.len() as u64, "both copies are recorded");
 }
 
 #[test]

@@ -40,7 +40,7 @@ impl Observer for Ours {
     }
 
     fn message(&mut self, id: ConnectionId, message: &Message<'_>) {
-        let values = &mut self.connections.get_mut(&id).expect("it was opened").2;
+        let values = &mut self.connections.get_mut(&id).expect("the connection was opened").2;
         let code = |at: usize| u64::from(message.bytes[at] & 0x7f);
         match message.kind {
             Kind::Request => values[0].push(u64::from(message.major)),
@@ -64,7 +64,7 @@ fn theirs(file: &Path, client: u16, server: u16) -> Values {
     command.args(["-d", &format!("tcp.port=={server},x11"), "-Y", &format!("x11 && tcp.port=={client}")]);
     command.args(["-e", "tcp.srcport"]);
     FIELDS.iter().for_each(|field| _ = command.args(["-e", field]));
-    let output = command.stderr(Stdio::null()).output().expect("it was there before");
+    let output = command.stderr(Stdio::null()).output().expect("tshark is installed");
     let mut values = Values::default();
     for line in String::from_utf8(output.stdout).unwrap().lines() {
         let mut fields = line.split('\t');

@@ -32,7 +32,7 @@ fn let_in(names: &[u8], store: &mut Store) -> (Scout, Vec<u8>) {
     let mut scout = Scout::for_fonts(&Cookie::default());
     scout.to_server().clear();
     scout.from_server(&greeting(ORDER), store);
-    assert_eq!(scout.to_server().bytes().len(), 0, "it waits to be asked");
+    assert_eq!(scout.to_server().bytes().len(), 0, "no request before it is asked");
     scout.ask(&fonts(names), Source::default(), store);
     let said = scout.to_server().bytes().to_vec();
     (scout, said)
@@ -75,7 +75,7 @@ fn the_first_connection_opens_all_fonts_in_order() {
     scout.from_server(&greeting(ORDER), &mut store);
     let said = scout.to_server().bytes().to_vec();
     assert_eq!(majors(&said), [45, 43, 46, 45, 43, 46], "two fonts");
-    assert!(store.knows_font(b"a"), "its metrics are expected");
+    assert!(store.knows_font(b"a"), "the font's metrics are expected");
     let extensions = scout.asked() as u16 - 6;
     for number in (1..=extensions).chain([extensions + 2]) {
         scout.from_server(&metrics(number), &mut store);

@@ -117,6 +117,6 @@ mod tests {
         let (alone, _) = seen(&packets[..2]);
         assert_eq!(alone.unfinished(7000), Some(Span { from_ns: 0, to_ns: 7000 }));
         let (none, span) = seen(&[(Requests, 5, false, 4), (Replies, 7, false, 32)]);
-        assert_eq!((none.unfinished(9), span), (None, None), "it was not captured");
+        assert_eq!((none.unfinished(9), span), (None, None), "the handshake was not captured");
     }
 }

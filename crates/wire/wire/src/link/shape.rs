@@ -11,7 +11,7 @@
 //! same times have the same fate. The queue is first in, first out, so a packet's transmission time is known on
 //! arrival. A lost packet still occupies the link. Packets keep their order unless there is jitter.
 //!
-//! [`Shaper::take_entries`] returns what happened; call it regularly.
+//! [`Shaper::take_entries`] returns the entries of the log; call it regularly.
 
 #[cfg(test)]
 mod tests;

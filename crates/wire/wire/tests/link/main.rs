@@ -67,7 +67,7 @@ fn round_trips_ms(link: &Link) -> (Vec<f64>, u64) {
     let times: Vec<f64> = text.lines().filter_map(time).collect();
     assert!(times.len() >= PINGS, "{text}");
     let sent = |line: &str| line.split_once(" packets transmitted")?.0.parse().ok();
-    (times, text.lines().find_map(sent).expect("ping counts them"))
+    (times, text.lines().find_map(sent).expect("ping prints the count"))
 }
 
 #[test]
@@ -98,12 +98,12 @@ fn transfer(link: &Link, bytes: u64) -> u64 {
     let mut server = Command::new("iperf3");
     server.args(["-s", "-1", "-J"]).stdout(Stdio::piped());
     let server = link.command_in(Side::Server, &mut server).spawn().expect("iperf3 starts");
-    let listens = || link.server_listens(5201).expect("its ports can be seen");
+    let listens = || link.server_listens(5201).expect("the ports can be read");
     xqos_testkit::wait_for("iperf3 listens", Duration::from_secs(20), listens);
     let mut client = Command::new("iperf3");
     client.args(["-c", "10.0.0.1", "-l", "2K", "-n", &bytes.to_string()]).stdout(Stdio::null());
     assert!(link.command_in(Side::Client, &mut client).status().expect("iperf3 runs").success());
-    let said = server.wait_with_output().expect("it ends after one test").stdout;
+    let said = server.wait_with_output().expect("iperf3 exits after one test").stdout;
     let said: Value = serde_json::from_slice(&said).expect("JSON");
     said["end"]["sum_received"]["bytes"].as_u64().expect("bytes")
 }
@@ -123,12 +123,12 @@ fn a_bulk_transfer_sends_packets_back_to_back_at_the_link_rate() {
         let settings = Settings { shape, log: Some(file.clone()), ..Settings::default() };
         let Some(link) = link(&settings) else { return };
         let received = transfer(&link, bytes);
-        link.finish().expect("it ends well");
+        link.finish().expect("the link ends cleanly");
         let packets = packets(&file, Direction::Requests);
         std::fs::remove_file(&file).unwrap();
         let (mut free_ns, mut delivered, mut queued) = (0, 0, 0);
         for packet in packets.iter().filter(|packet| packet.outcome == Outcome::Delivered) {
-            let (start_ns, end_ns) = packet.sent_ns.expect("what was delivered was sent");
+            let (start_ns, end_ns) = packet.sent_ns.expect("a delivered packet was sent");
             assert_eq!(end_ns - start_ns, u64::from(packet.bytes) * 8 * 1000 / megabits, "{packet:?}");
             assert_eq!(
                 start_ns,
@@ -174,7 +174,7 @@ fn the_log_agrees_with_ping() {
     for _ in 0..TURNS {
         let link = link(&settings).expect("there was one before");
         let (seen_ms, sent) = round_trips_ms(&link);
-        let [requests, replies] = link.finish().expect("it ends well");
+        let [requests, replies] = link.finish().expect("the link ends cleanly");
         // ping does not wait for replies to packets that it sent while the link was late.
         let answered = seen_ms.len() as u64..=requests.packets;
         assert!(answered.contains(&replies.packets) && requests.packets <= sent, "{sent} of {requests:?}, {replies:?}");
@@ -204,7 +204,7 @@ fn the_log_distinguishes_drops_from_losses() {
         let mut ping = Command::new("ping");
         ping.args(["-n", "-q", "-c", "50", "-l", "50", "-W", "1", "-s", "1472", "10.0.0.1"]);
         link.command_in(Side::Client, ping.stdout(Stdio::null())).status().expect("ping runs");
-        let [requests, _] = link.finish().expect("it ends well");
+        let [requests, _] = link.finish().expect("the link ends cleanly");
         let outcomes = packets(&file, Direction::Requests).into_iter().map(|packet| packet.outcome).collect::<Vec<_>>();
         std::fs::remove_file(&file).unwrap();
         let count = |outcome| outcomes.iter().filter(|&&other| other == outcome).count() as u64;
@@ -232,7 +232,7 @@ fn every_process_on_a_link_ends_with_it() {
     std::fs::remove_file(&file).unwrap();
     let is_there = || PathBuf::from(format!("/proc/{pid}/cwd")).read_link().is_ok();
     assert!(is_there());
-    link.finish().expect("it ends well");
+    link.finish().expect("the link ends cleanly");
     assert!(!is_there(), "pid {pid} outlived its link");
 }
 

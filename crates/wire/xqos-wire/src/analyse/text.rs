@@ -163,7 +163,7 @@ fn compression(session: &SessionReport) -> String {
         let [zstd, deflate] = [sample.zstd, sample.deflate].map(|left| format!("{:.1}%", 100.0 * left));
         table.row(vec![(*name).to_owned(), sample.sampled_bytes.to_string(), zstd, deflate]);
     }
-    section("Compression: what remains", &table)
+    section("Compression: remaining size", &table)
 }
 
 /// How well images and glyphs compress, and how fast.

@@ -81,7 +81,7 @@ impl Connecting {
         let Ok(mut waker) = waker else { return false };
         let is_client = matches!(purpose, Purpose::Client(_));
         let connect = move || {
-            // This fails only if the proxy has ended, and then nobody needs the connection.
+            // This fails only if the proxy has ended and no longer needs the connection.
             let _ = sender.send((purpose, connect(&upstream)));
             let _ = waker.write_all(&[0]);
         };

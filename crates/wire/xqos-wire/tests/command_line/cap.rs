@@ -268,7 +268,7 @@ fn a_signal_ends_the_wait_for_a_server_that_does_not_answer() {
     let mut command = xqos();
     command.args(["cap", "-o", &file, "--display", &path, "--", "true"]).stderr(Stdio::piped());
     let running = Running::start(&mut command);
-    eventually("it waits for the server", || {
+    eventually("xqos waits for the server", || {
         let stat = fs::read_to_string(format!("/proc/{}/stat", running.pid())).unwrap();
         stat.contains("(xqos-wire) S").then_some(())
     });
@@ -429,7 +429,7 @@ fn packets_of_a_network_interface_are_captured() {
     }
     let stat = fs::read_to_string(format!("/proc/{}/stat", capture.pid())).unwrap();
     let nice = stat.rsplit_once(") ").unwrap().1.split(' ').nth(16).unwrap();
-    assert_eq!(nice, ended(Command::new("nice").args(["-n", "-40", "nice"])).out.trim(), "the highest that is allowed");
+    assert_eq!(nice, ended(Command::new("nice").args(["-n", "-40", "nice"])).out.trim(), "the highest priority");
     let mut client = Command::new("xlsatoms");
     ended(client.env("DISPLAY", format!("127.0.0.1:{number}"))).with(0);
     eventually("the file can be read while it grows", || has(&file, "WM_NAME").then_some(()));

@@ -168,7 +168,7 @@ fn a_second_start_waits_for_few_round_trips_and_gets_the_same_answers() {
     let (server, folder) = (Server::stock(), Folder::new("near-xterm"));
     let xterm = ["xterm", "-e", "true"];
     let first = run(&server, &folder, &["--report"], &xterm).with(0);
-    assert!(figure(&first, " round trips left") <= 40, "it has a profile: {first:#?}");
+    assert!(figure(&first, " round trips left") <= 40, "the program has a profile: {first:#?}");
     let second = run(&server, &folder, &["--report", "--verify"], &xterm).with(0);
     assert!(second.err.contains("none differed") && figure(&second, " answers were") > 200, "{second:#?}");
     let third = run(&server, &folder, &["--report"], &xterm).with(0);
@@ -223,7 +223,7 @@ fn check_profiles(programs: &[(&str, &[&str])]) {
         let file = folder.file("profile");
         let mut command = near(&server, &folder, &["--quiet", "--profile", &file], program);
         let running = Running::start(command.stderr(Stdio::null()).stdout(Stdio::null()));
-        eventually("its window is seen", || (windows(&server) > 0).then_some(()));
+        eventually("the window is mapped", || (windows(&server) > 0).then_some(()));
         running.signal("TERM");
         running.ended();
         let recorded = fs::read_to_string(file).unwrap();
@@ -245,14 +245,14 @@ fn a_toolkit_gets_the_servers_answers() {
     for options in [&["--report", "--verify"][..], &["--report", "--verify"], &["--report", "--verify", "--relaxed"]] {
         let mut command = near(&server, &folder, options, &["gtk3-demo"]);
         let running = Running::start(command.stderr(Stdio::piped()).stdout(Stdio::null()));
-        eventually("its window is seen", || (windows(&server) > 0).then_some(()));
+        eventually("the window is mapped", || (windows(&server) > 0).then_some(()));
         running.signal("TERM");
         let ended = running.ended().with(128 + 15);
         assert!(ended.err.contains("none differed"), "{options:?}: {ended:#?}");
         // Even after a signal, all answers are compared, except those to helpers that are still running.
         let (answered, compared) = (figure(&ended, " answered locally"), figure(&ended, " answers were"));
         assert!(compared <= answered && 2 * compared > answered, "{ended:#?}");
-        eventually("its window is gone", || (windows(&server) == 0).then_some(()));
+        eventually("the window is gone", || (windows(&server) == 0).then_some(()));
     }
 }
 
@@ -332,7 +332,7 @@ fn a_killed_proxy_ends_its_programs_as_a_lost_server_would() {
     let file = folder.file("pid");
     let script = format!("echo $$ > {file}; exec xterm -e sleep 1000");
     let running = Running::start(near(&server, &folder, &[], &["sh", "-c", &script]).stderr(Stdio::null()));
-    eventually("its window is seen", || (windows(&server) == 1).then_some(()));
+    eventually("the window is mapped", || (windows(&server) == 1).then_some(()));
     let pid = fs::read_to_string(&file).unwrap().trim().to_owned();
     running.signal("KILL");
     eventually("xterm has ended", || fs::read_link(format!("/proc/{pid}/exe")).is_err().then_some(()));

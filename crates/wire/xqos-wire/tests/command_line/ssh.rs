@@ -86,7 +86,7 @@ impl Far {
 
     fn run(&self, server: &Server, options: &[&str], program: &[&str]) -> Ended {
         let ended = ended(&mut self.command(server, options, program));
-        assert_eq!(self.session(), None, "its folder is removed");
+        assert_eq!(self.session(), None, "the session's folder is removed");
         ended
     }
 }

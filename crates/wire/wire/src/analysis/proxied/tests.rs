@@ -167,9 +167,9 @@ fn foreign_properties_are_read_once_and_own_changes_are_known() {
     assert_eq!(client.ask("GetProperty", &[FOREIGN, 5]), 1);
     client.tell("ChangeProperty", &[OWN + 1, 5]);
     client.event("PropertyNotify", &[OWN + 1, 5]);
-    assert_eq!(client.ask("GetProperty", &[OWN + 1, 5]), 1, "its own change");
+    assert_eq!(client.ask("GetProperty", &[OWN + 1, 5]), 1, "the client's own change");
     client.event("PropertyNotify", &[OWN + 1, 5]);
-    assert_eq!(client.ask("GetProperty", &[OWN + 1, 5]), 2, "somebody else's");
+    assert_eq!(client.ask("GetProperty", &[OWN + 1, 5]), 2, "another client's change");
 }
 
 #[test]

@@ -66,7 +66,7 @@ fn a_drag_is_a_move_of_the_pointer_while_a_button_is_pressed() {
     let mut see = |id, name| is_seen(&mut watcher, id, Kind::Event, name);
     assert!(!see(ONE, "MotionNotify"));
     assert!(!see(ONE, "ButtonPress"));
-    assert!(!see(OTHER, "MotionNotify"), "its button is not pressed");
+    assert!(!see(OTHER, "MotionNotify"), "no button is pressed on this connection");
     assert!(see(ONE, "MotionNotify") && see(ONE, "XInputExtension::Motion"));
     assert!(!see(ONE, "ButtonRelease") && !see(ONE, "MotionNotify"));
     assert!(!see(ONE, "XInputExtension::ButtonPress") && see(ONE, "XInputExtension::Motion"));
