@@ -251,6 +251,6 @@ mod tests {
             assert!((0..TURN).contains(&last.angle1.into()) && last.angle2 >= 1, "{last:?}");
             assert!(i64::from(last.angle2) * spokes as i64 <= TURN, "{last:?}");
         }
-        assert_ne!(ANIMATION.spoke(0, 0).angle1, ANIMATION.spoke(0, 1).angle1, "it turns");
+        assert_ne!(ANIMATION.spoke(0, 0).angle1, ANIMATION.spoke(0, 1).angle1, "the wheel turns");
     }
 }

@@ -262,11 +262,11 @@ mod tests {
         std::thread::sleep(Duration::from_millis(100)); // time: nothing is written meanwhile
         assert_eq!(proc::written(pid).unwrap(), before);
         process.stop(false);
-        wait_for("it writes", || proc::written(pid).unwrap() > before);
+        wait_for("the process writes", || proc::written(pid).unwrap() > before);
         process.stop(true);
         process.end();
         let status = process.child.try_wait().unwrap().unwrap();
-        assert_eq!(status.signal(), Some(libc::SIGTERM), "it was killed instead of ending by itself");
+        assert_eq!(status.signal(), Some(libc::SIGTERM), "the process ended without SIGKILL");
     }
 
     fn process(parent: i32, ticks: u64) -> Process {

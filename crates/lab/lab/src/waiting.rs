@@ -4,7 +4,7 @@
 //! One client awaits the next value of the counter. Another client sets it and asks for a reply. **Released** is the
 //! time from setting the counter until the waiting client gets the reply to its next request. **Recognized** is the
 //! part of this time after the other client's reply, in which the server only has to notice that the waiting client may
-//! go on, and to choose it.
+//! continue, and to choose it.
 
 use crate::server::Server;
 use anyhow::Result;

@@ -49,7 +49,7 @@ fn each_file_of_the_folder_is_part_of_the_program() {
 fn a_table_has_a_deviation_for_each_value() {
     let hard = find("manica-2008.hard").unwrap();
     let (Number::Rows(values), Some(Number::Rows(deviations))) = (&hard.value, &hard.deviation) else {
-        panic!("it is a table")
+        panic!("the figure is a table")
     };
     assert_eq!((values[0][0], deviations[0][0], values[6][4], deviations[6][4]), (67.0, 1.14, 305.0, 4.1833));
     assert!(values.len() == 7 && values.len() == deviations.len());

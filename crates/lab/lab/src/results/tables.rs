@@ -46,7 +46,7 @@ pub(crate) fn with_figures(text: &str, found: &[Finding]) -> String {
     replaced(text, FIGURE, value).ok().flatten().unwrap_or_else(|| text.to_owned())
 }
 
-/// Replaces what stands between the comments `begin WHAT begin_ends` and `end`; `None` if the text has no such comment.
+/// Replaces the text between the comments `begin WHAT begin_ends` and `end`; `None` if the text has no such comment.
 fn replaced(
     text: &str,
     [begin, begin_ends, end]: [&str; 3],
