@@ -149,7 +149,7 @@ fn is_same(ours: &Logged, theirs: &Logged) -> bool {
 }
 
 #[test]
-fn real_captures_are_read_as_before() {
+fn real_captures_give_the_recorded_messages() {
     for name in NAMES {
         let (now, before) = (printed(name), unpack(&format!("{name}.messages.zst")));
         for (now, before) in now.lines().zip(before.lines()) {

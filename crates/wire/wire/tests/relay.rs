@@ -276,7 +276,7 @@ fn clients_get_all_data_before_a_closing_server_ends_them() {
 }
 
 #[test]
-fn silent_clients_affect_no_other() {
+fn silent_clients_do_not_affect_others() {
     let scene = Scene::new();
     let _silent: Vec<_> = (0..20).map(|_| scene.pair()).collect();
     let (mut client, mut server) = scene.pair();

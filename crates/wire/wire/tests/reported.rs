@@ -105,7 +105,7 @@ fn an_error_of_a_one_way_request_is_not_a_predicted_round_trip() {
 }
 
 #[test]
-fn wrong_units_of_time_change_no_prediction() {
+fn wrong_units_of_time_do_not_change_a_prediction() {
     let start = predicted(&packets("ns-in-us.pcap"));
     assert!((3 * SECOND..6 * SECOND).contains(&start.elapsed_ns) && start.round_trips == 40, "{start:?}");
 }

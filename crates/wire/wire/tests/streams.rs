@@ -256,7 +256,7 @@ fn a_lost_request_affects_few_other_messages() {
 }
 
 #[test]
-fn a_lost_reply_affects_no_other_message() {
+fn a_lost_reply_does_not_affect_other_messages() {
     let mut talk = Talk::new();
     talk.open_x(L);
     round_trips(&mut talk, 1..=3);

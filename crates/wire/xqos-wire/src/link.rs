@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn totals_leave_out_what_did_not_happen() {
+    fn totals_omit_counts_of_zero() {
         let mut totals = LinkTotals { packets: 3, bytes: 180, ..LinkTotals::default() };
         assert_eq!(summary(&totals), "3 packets, 180 bytes");
         (totals.dropped, totals.busy_ns) = (1, 1_500_000_000);

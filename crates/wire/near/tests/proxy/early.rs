@@ -64,7 +64,7 @@ fn questions_that_need_no_setup_reply_follow_the_setup_request_immediately() {
 }
 
 #[test]
-fn nothing_is_watched_after_the_own_connection_has_ended() {
+fn no_answer_is_watched_after_the_proxys_connection_has_ended() {
     let mut own = OwnConnection::new(&["2 InternAtom A"], Source::default());
     own.scout.from_server(&greeting(ORDER), &mut own.store);
     own.store.watch(Watch::Keys);

@@ -189,7 +189,7 @@ fn clients_with_a_wrong_cookie_or_protocol_are_refused() {
 }
 
 #[test]
-fn a_program_that_reads_nothing_is_not_read_endlessly() {
+fn reading_stops_for_a_program_that_does_not_read() {
     let mut proxy = open(learned(), Settings::default());
     let bytes = named(ORDER, 16, 0, "NAME").repeat(1000);
     let mut said = 0;

@@ -130,11 +130,11 @@ fn a_geometry_is_answered_once_the_creation_has_succeeded() {
 }
 
 #[test]
-fn the_server_says_which_window_is_at_a_position() {
+fn translate_coordinates_goes_to_the_server() {
     let mut proxy = open();
     settle(&mut proxy, &create(SIZE, STRUCTURE_NOTIFY));
     for _ in 0..3 {
-        // No event reports another client's window there.
+        // No event reports that another client's window is at this position.
         settle(&mut proxy, &request(ORDER, 40, 0, &[WINDOW, ROOT, 0]));
     }
     assert_eq!(proxy.near.report().total().answered, 0);

@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn other_text_is_refused_with_what_to_write() {
+    fn other_text_is_refused_with_advice() {
         for (text, words) in [
             ("", "write "),
             ("=", "write "),

@@ -95,7 +95,7 @@ fn a_full_disk_leaves_the_existing_file_and_nothing_else() {
 }
 
 #[test]
-fn a_truncated_capture_is_drawn_as_far_as_it_goes() {
+fn a_truncated_capture_is_drawn_up_to_its_end() {
     let folder = Folder::new("plot-cut");
     let whole = fs::read(capture(&folder)).unwrap();
     let (cut, html) = (folder.file("cut.pcapng"), folder.file("cut.html"));

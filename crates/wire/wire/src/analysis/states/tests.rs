@@ -155,7 +155,7 @@ fn packet(direction: Direction, at_ms: u64, offset: u64, length: u32, acknowledg
 }
 
 #[test]
-fn a_closed_window_blocks_by_the_receiver() {
+fn a_closed_window_counts_as_blocked_by_the_receiver() {
     use Direction::{Replies, Requests};
     for (started_midstream, window, closed_ms) in [(false, 0, 500), (false, 999, 500), (true, 999, 0), (true, 0, 500)] {
         let mut states = States::new(started_midstream);

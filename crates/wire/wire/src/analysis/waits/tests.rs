@@ -101,7 +101,7 @@ fn an_error_ends_a_wait_as_a_reply_does() {
 }
 
 #[test]
-fn unrequested_events_and_errors_end_no_wait() {
+fn unrequested_events_and_errors_do_not_end_a_wait() {
     let mut test = TestClient::default();
     test.ask(0, 1, "MapWindow", false);
     test.say(Spec { kind: Kind::Event, name: "Expose", sequence: 1, at_ns: MS, ..Spec::default() });
@@ -131,7 +131,7 @@ fn the_connection_setup_is_a_wait() {
 }
 
 #[test]
-fn no_wait_is_concluded_across_a_gap() {
+fn no_wait_is_reported_across_a_gap() {
     let mut test = TestClient::default();
     test.ask(0, 1, "InternAtom", true);
     test.waits.gap();

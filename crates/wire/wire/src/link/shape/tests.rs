@@ -72,7 +72,7 @@ fn a_full_queue_drops_the_newest_packet() {
 }
 
 #[test]
-fn memory_is_bounded_whatever_the_delay() {
+fn memory_is_bounded_for_any_delay() {
     let mut shaper = Shaper::new(Shape { delay_ns: u64::MAX, ..plain() }, Direction::Replies, 0);
     for _ in 0..2 * HELD_BYTES / 65_535 {
         shaper.arrive(0, 65_535, ());
