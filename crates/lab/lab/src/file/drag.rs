@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_redraw_for_an_earlier_expose_answers_no_later_one() {
+    fn a_redraw_for_an_earlier_expose_does_not_answer_a_later_one() {
         assert_eq!(seen(&[5, 31, 57], &[(26, 26), (52, 52), (78, 78)]).answers(25 * MS), [47.0, 47.0]);
         assert_eq!(seen(&[40], &[(10, 11), (64, 65)]).answers(25 * MS), [25.0]);
     }
