@@ -100,7 +100,7 @@ fn ip_after(bytes: &[u8], type_at: usize, mut at: usize) -> Option<usize> {
     }
 }
 
-/// Both the address and the first byte of the protocol may be left out.
+/// PPP may omit the address, and the first byte of the protocol.
 fn ip_after_ppp(bytes: &[u8], at: usize) -> Option<usize> {
     let at = if bytes.get(at..)?.starts_with(&[0xff, 3]) { at + 2 } else { at };
     let first = *bytes.get(at)?;

@@ -6,7 +6,8 @@
 //! ```
 //!
 //! A line has the seconds since the first X packet, the connection, the direction (`>` is to the server), the sequence
-//! number, the kind, the name, the length, and the known fields. The time is that of the packet with the message's end.
+//! number, the kind, the name, the length, and the known fields. The time is that of the packet with the message's last
+//! byte.
 
 use crate::observe::{ConnectionId, Direction, Ending, Message, MissingBytes, Observer, Opened};
 use crate::x11::fields;

@@ -104,7 +104,7 @@ impl Relay {
         self.open[0].load(Ordering::Relaxed)
     }
 
-    /// The number of open connections that the client has closed, but not the server.
+    /// The number of open connections that the client has closed and the server has not.
     pub fn closing(&self) -> usize {
         self.open[1].load(Ordering::Relaxed)
     }

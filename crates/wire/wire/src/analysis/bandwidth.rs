@@ -27,7 +27,7 @@ impl ByteUse {
         ["images", "glyphs", "font metrics", "properties", "text", "rest"][self as usize]
     }
 
-    /// Use of a request and its reply. Glyphs are the cost of client-side fonts, and metrics that of core fonts.
+    /// Use of a request and its reply. Client-side fonts cost glyphs, and core fonts cost metrics.
     pub fn of(name: &str) -> ByteUse {
         let request = name.split_once("::").map_or(name, |(_, request)| request);
         match request {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Figures, each declared once: its JSON key, how it is read, and how tables, comparisons and limits show it.
 //!
-//! The end of a key shows the unit. The figures of a session are the sums of those of its connections.
+//! The end of a key shows the unit. The figures of a session are the sums of its connections' figures.
 
 use serde::Serialize;
 use std::cmp::Ordering;

@@ -197,7 +197,7 @@ impl Transmitter {
         }
     }
 
-    /// Records that the transmitter was blocked before it sent this packet, if it was.
+    /// If the transmitter was blocked before it sent this packet, records that.
     fn block_before(&mut self, sent: &Sent, point: &CapturePoint) {
         let Some(last) = self.last_sent else { return };
         let is_elicited = self.is_elicited(sent, point) && last.size >= FULL + HEADERS;

@@ -64,7 +64,7 @@ impl Loop {
                     self.take(direction, &mut buffer)?;
                 }
             }
-            // Packets that were sent before the end have been taken, and count.
+            // All packets that were sent before the end have been read, so they count.
             if stop {
                 return Ok(());
             }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! One direction of a connection as drawn: packets, acknowledgements, receive window, messages, gaps.
 //!
-//! Times count from the first connection's start. Packets are those of the direction's sender. The steps around them
-//! come from packets in the other direction.
+//! Times count from the first connection's start. Packets are from the direction's sender. The steps around them come
+//! from packets in the other direction.
 
 use super::rows::Rows;
 /// The kept time, both ends included.

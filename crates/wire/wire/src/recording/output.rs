@@ -184,8 +184,8 @@ impl Beginnings {
         self.session.packet(record);
     }
 
-    /// Takes a packet of the current file. If it is its connection's first packet in this file, but not in the capture,
-    /// returns it with the program's name and a checkpoint.
+    /// Takes a packet of the current file. If it is the first packet of its connection in this file, but not in the
+    /// capture, returns it with the program's name and a checkpoint.
     fn write(&mut self, record: &Record<'_>) -> Option<KeptRecord> {
         let connection = self.session.connection(record);
         let is_joined = connection.is_some_and(|connection| self.in_file.insert(connection));

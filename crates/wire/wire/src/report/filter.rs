@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Leaves out the rows of other messages. Totals stay, because they are those of the capture.
+//! Removes the rows of other messages. Totals still count the whole capture.
 
 use super::{Figures, PhaseFigures, Report, WaitFigures};
 use crate::observe::Kind;

@@ -24,7 +24,7 @@ const MAX_BYTES: usize = 48;
 pub const SEPARATOR: char = '\t';
 
 const HEAD_BYTES: usize = 4;
-/// Kind of the bytes of a request that have no meaning.
+/// Kind of a request's bytes that have no meaning.
 const UNUSED: u8 = b'p';
 
 #[derive(Clone, Copy, Debug)]
