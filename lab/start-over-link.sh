@@ -143,7 +143,7 @@ report = json.load(sys.stdin)
 session, end, route = report["session"], sys.argv[1], sys.argv[2]
 ended = session["began_s"] + session["seconds"]
 opened = sorted(connection["began_s"] for connection in report["connections"])
-# The first connection at the server is that of near.
+# The first connection at the server belongs to near.
 is_near = end == "server" and route.endswith(("strict", "relaxed", "through_ssh"))
 began = opened[min(is_near, len(opened) - 1)]
 print("elapsed", ended - began)

@@ -207,7 +207,7 @@ fn page_of(name: &str) -> Option<String> {
 fn papers(found: &[Finding]) -> String {
     let items = with_figures(ITEMS, found);
     let title = items.lines().next().unwrap_or_default();
-    // The headings of the page become lower than those of the report.
+    // Put the page's headings below the level of the report's.
     without_links(&items.replacen(title, "", 1).replace("\n## ", "\n### "))
 }
 
@@ -227,7 +227,7 @@ fn prose(page: &str) -> String {
     let body: Vec<&str> = page.lines().skip(1).filter(command).collect();
     let body = body.join("\n");
     let sections = body.split("\n## ").filter(|section| !section.starts_with("Figures"));
-    // Make the headings of the page lower than those of the report.
+    // Put the page's headings below the level of the report's sections.
     sections.collect::<Vec<_>>().join("\n#### ")
 }
 

@@ -48,7 +48,7 @@ const RECTANGLES: usize = 16_000;
 const ARCS: usize = 4000;
 const TRAPEZOIDS: usize = 2000;
 const SIDE: u16 = 40;
-/// Pixels in one pixel of the image that is scaled, in each direction.
+/// Screen pixels per pixel of the scaled image, in each direction.
 const SCALE: u16 = 2;
 /// A full circle, in 1/64 degree.
 const CIRCLE: i16 = 360 * 64;

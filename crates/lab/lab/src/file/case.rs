@@ -75,7 +75,7 @@ pub(super) struct LoadOf {
 pub(super) enum Kind {
     Perf(String),
     Flood(Drawing),
-    /// A flood with requests of this length; `true`: those of a plaid.
+    /// A flood with requests of this length; `true` for a plaid's requests.
     Long(Duration, bool),
     Requests(Long),
     Silent,
