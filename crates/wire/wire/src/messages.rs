@@ -6,8 +6,7 @@
 //! ```
 //!
 //! A line has the seconds since the first X packet, the connection, the direction (`>` is to the server), the sequence
-//! number, the kind, the name, the length, and the known fields. The time is that of the packet with the message's last
-//! byte.
+//! number, the kind, the name, the length, and the known fields. The time is that of the last byte's packet.
 
 use crate::observe::{ConnectionId, Direction, Ending, Message, MissingBytes, Observer, Opened};
 use crate::x11::fields;
