@@ -309,7 +309,7 @@ fn missing(counts: &Contents) -> Vec<String> {
             counts.lost_bytes,
             "bytes of further messages were not captured: counts are too low, and waits around them are left out",
         ),
-        line(counts.skipped_bytes, "bytes could not be understood"),
+        line(counts.skipped_bytes, "bytes could not be decoded"),
         line(counts.not_followed_packets, "packets were left out: they belong to too many simultaneous connections"),
         line(counts.copies, "packets were captured twice, as on a bridge and its port; each is counted once"),
         line(counts.other_packets, "packets were left out: they are not TCP over IP"),

@@ -41,9 +41,9 @@ use xqos_wire::recording::{RecordError, Recorded, Ring, Settings, Target, number
 /// captures local programs, whose traffic no network interface shows. File descriptors (MIT-SHM, DRI3) are passed on.
 /// With -i, the packets of a network interface are captured, as by tcpdump. With -r, an existing capture is rewritten.
 ///
-/// The file is pcapng: `xqos analyse` reads it, and Wireshark shows it as X11. The X server's cookie, which lets
-/// clients in, is removed unless you ask for it. --scrub also removes text, keys and pixels, so that you can share the
-/// file.
+/// The file is pcapng: `xqos analyse` reads it, and Wireshark shows it as X11. The X server's cookie, which clients
+/// need to connect, is removed unless --keep-cookie is given. --scrub also removes text, keys and pixels, so that you
+/// can share the file.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 #[command(group = ArgGroup::new("source").args(["program", "interface", "read", "list"]).required(true))]

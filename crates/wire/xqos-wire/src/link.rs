@@ -190,7 +190,7 @@ fn start_server(link: &Link, server: &str, authority: Option<&Path>) -> Result<C
 /// Waits until a server listens on the port. Returns the number of a signal that arrived in the meantime.
 fn wait_for(link: &Link, port: u16, servers: &mut [Child], signals: &Signals) -> Result<Option<u8>> {
     let end = Instant::now() + PATIENCE;
-    while !link.server_listens(port).context("cannot look at the server's ports")? {
+    while !link.server_listens(port).context("cannot check the server's ports")? {
         // A server may fork into the background and exit successfully. If all servers failed, none will ever listen.
         let ended = servers.iter_mut().map(|server| Ok(server.try_wait()?)).collect::<Result<Vec<_>>>()?;
         if ended.iter().all(|ended| ended.is_some_and(|status| !status.success())) {

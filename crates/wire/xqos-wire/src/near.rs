@@ -120,8 +120,8 @@ Examples:
 
 The program's queries are saved in ~/.cache/xqos/near (XDG_CACHE_HOME), and the
 next start sends them all together while the program begins. A first start sends
-those of a profile instead: what programs of the same toolkit ask, which the
-libraries show that the program has loaded. Queries are saved, answers never.
+those of a profile instead: the usual queries of the toolkit whose libraries the
+program has loaded. Queries are saved, answers never.
 
 Answered locally: atom names, extensions and their versions, colours of
 TrueColor visuals, picture formats; keyboard maps, outputs, devices and
@@ -171,7 +171,7 @@ impl Arguments {
         let is_unreachable = proxy.state().is_unreachable;
         let report = proxy.finish()?;
         if let Some((file, _)) = profile.as_ref().filter(|_| report.questions.is_empty()) {
-            note(&format!("the program asked the X server nothing; {} is unchanged", file.display()));
+            note(&format!("the program sent no queries to the X server; {} is unchanged", file.display()));
         } else if let Some((file, mut profile)) = profile {
             profile.merge(&report.questions.for_others());
             let written = output::write(file, 0o644, profile.write().as_bytes());
