@@ -308,7 +308,7 @@ impl Windows {
         self.watch(id, self.drawables.get(&id)?.property_events())
     }
 
-    /// The same for the changes of a window's geometry.
+    /// The request that selects the changes of a window's geometry, if that is possible and not yet done.
     pub fn watch_geometry(&mut self, id: u32) -> Option<Vec<u8>> {
         self.drawables.get(&id)?.parent.and_then(|_| self.watch(id, STRUCTURE_NOTIFY))
     }

@@ -123,7 +123,7 @@ impl<'a> Image<'a> {
 /// Results of one codec for all images, or for all glyphs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct CodecFigures {
-    /// images or glyphs.
+    /// `images` or `glyphs`.
     pub of: &'static str,
     pub codec: &'static str,
     pub requests: u64,

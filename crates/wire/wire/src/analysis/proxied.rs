@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Computes which waits would remain with a proxy next to the program. [`crate::answerable`] lists what it can answer.
-//! Also computes which would remain if one request could ask for many answers, without a proxy.
+//! Computes which waits would remain with a proxy next to the program ([`crate::answerable`] lists its answers), and
+//! which would remain without a proxy if one request could ask for many answers.
 //!
 //! | proxy | answers | when |
 //! |---|---|---|

@@ -22,7 +22,7 @@ const PACKET_COSTS: usize = 64;
 #[derive(Debug)]
 pub struct Output {
     target: Target,
-    /// Link type and name of the only interface. Otherwise, each link type has one.
+    /// Link type and name of the only interface. If `None`, each link type has an interface.
     interface: Option<(Link, String)>,
     writer: Option<Writer<BufWriter<File>>>,
     pub trigger: Trigger,

@@ -72,7 +72,7 @@ struct DirectionMarks {
 
 #[derive(Debug)]
 struct WaitingPacket {
-    /// With [`Extent::All`] without the program's name.
+    /// With [`Extent::All`], it lacks the program's name.
     packet: KeptRecord,
     /// Range of the TCP payload in its bytes.
     payload: Range<usize>,

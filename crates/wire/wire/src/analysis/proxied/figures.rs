@@ -10,7 +10,7 @@ use std::cmp::Ordering;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ProxyFigures {
-    /// lbx, strict, relaxed or batch.
+    /// `lbx`, `strict`, `relaxed` or `batch`.
     pub proxy: &'static str,
     pub waits: u64,
     pub left: u64,
