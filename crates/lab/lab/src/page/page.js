@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-// Draws the charts of the page from the data it carries.
+// Draws the charts of the page from the data in the page.
 
 const charts = JSON.parse(element("charts").textContent);
 const redraws = [];
