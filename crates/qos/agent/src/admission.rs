@@ -9,7 +9,7 @@ use crate::client::described;
 use xqos_abi::{AdmissionReport, ClientEntry};
 use xqos_text::quantity::Micros;
 
-/// Explains why a reservation for `wanted_by` is not admitted. `clients` lists all clients, to find their names.
+/// Explains why a reservation for `wanted_by` is not admitted. The names come from `clients`, the list of all clients.
 pub fn explain(report: &AdmissionReport, wanted_by: u32, clients: &[ClientEntry]) -> String {
     if report.admitted {
         return "there is room for it now: ask again".to_owned();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! What a command reserves: a fixed amount, or what is measured; and what a client gets beyond its budget.
+//! The arguments of a reservation: its amount (fixed or measured), and its kind (what a client gets beyond its budget).
 
 use crate::client::words;
 use crate::error::{Result, bail};
@@ -10,7 +10,7 @@ use xqos_core::ReservationKind;
 use xqos_rules::setting::SoftRule;
 use xqos_text::quantity::Reservation;
 
-/// Processor time has the same period as the reserved server time.
+/// The reason why `--cpu auto` is refused for a fixed amount.
 pub const CPU_NEEDS_AUTO: &str = "--cpu auto takes its period from the measured reservation";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,8 +2,8 @@
 //! Measures which clients use an X server that does not run xqos, by tracing the server's system calls in the kernel.
 //! This needs root.
 //!
-//! An X server reads a client's requests, executes them, and then reads from the next client or waits. From a read to
-//! the next read or wait of its thread, the server therefore works for the client whose descriptor it read.
+//! An X server reads a client's requests, executes them, and then reads from the next client or waits. The time from a
+//! read to the thread's next read or wait therefore belongs to the client whose descriptor was read.
 //!
 //! | file | contents |
 //! |---|---|
@@ -73,7 +73,7 @@ pub const ATTACHED of client: Client as JSON;
 "program" elastic("PROGRAM", 14, ""): "name of the program" =>
     Value::Other(json!(client.program), format!("{}{}", client.program, if client.departed { ", left" } else { "" }));
 "share" number("SHARE", 6, ""): "part of the time" => Value::Share(client.used.ns as f64 / client.elapsed.as_nanos() as f64);
-"longest_ms" number("LONGEST", 7, ""): "longest work for it before the server read from another client, or waited" =>
+"longest_ms" number("LONGEST", 7, ""): "longest uninterrupted work for the client" =>
     time(client.used.longest_ns);
 "calls_per_s" number("CALLS/S", 7, ""): "reads by the server, per second" =>
     Value::Rate(client.used.calls as f64 / client.elapsed.as_secs_f64());

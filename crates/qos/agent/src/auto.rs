@@ -224,7 +224,7 @@ impl Auto {
             let found = by_client.get(&client);
             let now = found.and_then(|entry| reservation_of(entry));
             let Some(known) = self.clients.get_mut(&client) else { continue };
-            // The server has executed what it had not answered.
+            // The server has executed the request, although it did not answer in time.
             known.set = asked.filter(|&asked| now == Some((asked, core::ReservationKind::Soft))).or(known.set);
             let set = known.set;
             if found.is_some() && now == set.map(|set| (set, core::ReservationKind::Soft)) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Displays of this machine: which ones have a server, and which have clients. This is read from the kernel's
-//! tables, so no server is woken, and this works even if a server accepts no clients or does not answer.
+//! Displays of this machine: which ones have a server, and which have clients. The data come from the kernel's tables:
+//! no server is woken, and servers that hang or refuse clients are found too.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
@@ -41,9 +41,9 @@ impl Displays {
         self.connections.contains_key(&display)
     }
 
-    /// True if a connection has no effect on the display's server. When a connection ends and there are no clients, a
-    /// server resets or exits unless it runs with -noreset, even if it has refused the connection. Systemd and Wayland
-    /// compositors start a server when there is a connection.
+    /// True if a test connection does not affect the display's server. Without -noreset, a server with no other client
+    /// resets or exits when a connection ends, even one that it has refused. Systemd and Wayland compositors start a
+    /// server when a client connects.
     pub fn can_be_checked(&self, display: u32) -> bool {
         let lock = fs::read_to_string(format!("/tmp/.X{display}-lock")).ok();
         let owner = lock.and_then(|lock| lock.trim().parse().ok()).filter(|&pid| is_server(pid));
@@ -115,7 +115,7 @@ fn stays_after_a_connection(server: i32) -> bool {
     has(b"-noreset") && !has(b"-terminate")
 }
 
-/// Returns true for programs that forward X connections: `near`, `cap`, and sshd.
+/// Returns true for programs that forward X connections: xqos-wire (`near`, `cap`) and sshd.
 fn passes_on(program: &str) -> bool {
     program == "xqos-wire" || program.starts_with("sshd")
 }
@@ -196,12 +196,12 @@ mod tests {
         assert_eq!(displays.listening, [(623_435, 44), (623_436, 44), (623_438, 5)]);
         assert_eq!(displays.numbers(), [5, 44]);
         assert!(displays.has_clients(44) && !displays.has_clients(5));
-        assert!(displays.has_clients(6), "one is not accepted yet");
+        assert!(displays.has_clients(6), "one connection is not accepted yet");
         assert_eq!(displays.wayland, HashSet::from([8]));
     }
 
     #[test]
-    fn a_display_whose_server_a_connection_might_start_is_not_checked() {
+    fn a_display_is_not_checked_if_a_connection_might_start_its_server() {
         let folder = std::env::temp_dir().join(format!("xqos-started-{}", std::process::id()));
         fs::create_dir(&folder).unwrap();
         let listen = |name: &str| UnixListener::bind(folder.join(name)).unwrap();
@@ -211,7 +211,7 @@ mod tests {
             all.iter().find(|socket| Path::new(&socket.path) == folder.join(name)).unwrap().inode
         };
         let mut displays = Displays { listening: vec![(inode("x11"), 44), (u64::MAX, 5)], ..Displays::default() };
-        assert!(displays.can_be_checked(44) && !displays.can_be_checked(5), "nobody is known to listen on the latter");
+        assert!(displays.can_be_checked(44) && !displays.can_be_checked(5), "display 5 has no known listener");
         displays.wayland.insert(inode("wayland"));
         assert!(!displays.can_be_checked(44), "a Wayland compositor listens");
         fs::remove_dir_all(&folder).unwrap();

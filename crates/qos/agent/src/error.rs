@@ -44,7 +44,7 @@ impl Error {
         in_one_line(&self.to_string())
     }
 
-    /// Returns true if the server did not answer in time. It may go on later.
+    /// Returns true if the server did not answer in time. It may still execute the request.
     pub fn is_late(&self) -> bool {
         matches!(self, Error::Server(xqos_client::Error::Late))
     }

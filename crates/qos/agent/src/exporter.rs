@@ -2,9 +2,9 @@
 //! Metrics of a host's X servers, for `xqos exporter`. Servers are found by their sockets and queried only when a
 //! scrape asks for metrics.
 //!
-//! The exporter never becomes a server's only client: a server resets or exits when its last client disconnects. A
-//! server without clients is only asked whether it answers: over the control socket, or if the server has -noreset,
-//! with a connection that it refuses. For the same reason, no connection stays open between two scrapes.
+//! The exporter never becomes a server's only client, because a server resets or exits when its last client
+//! disconnects. If a server has no clients, the exporter only checks that it answers: over the control socket, or with
+//! a connection that a server with -noreset refuses. For the same reason, no connection stays open between two scrapes.
 //!
 //! | file | contents |
 //! |---|---|
@@ -72,7 +72,7 @@ fn number(text: &str) -> Result<u32, String> {
 #[derive(Debug)]
 pub struct Exporter {
     options: Options,
-    /// Count what clients had used before the first query.
+    /// Include what clients used before the first query.
     with_past: bool,
     displays: BTreeMap<u32, Display>,
     answers: (Sender<Answer>, Receiver<Answer>),

@@ -381,6 +381,6 @@ mod tests {
             std::fs::write(&path, made).unwrap();
             return;
         }
-        assert!(made == text, "make it anew: XQOS_WRITE=1 cargo test -p xqos-agent fields");
+        assert!(made == text, "docs/fields.md is out of date: run XQOS_WRITE=1 cargo test -p xqos-agent fields");
     }
 }

@@ -120,7 +120,7 @@ impl Holder {
         })
     }
 
-    /// The command that makes this reservation again, or that returns it to the rules if a rule made it.
+    /// The command that restores this reservation: `reserve`, or `rules adopt` if a rule made it.
     pub fn reserve_again(&self, (reservation, kind): Reserved) -> String {
         let by_rule = || adopt_command(self.first(), &self.first().reservation_origin, "reserve");
         let typed = || format!("xqos reserve {} {}{}", self.option(), reservation.typed(), options(kind));

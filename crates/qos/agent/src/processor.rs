@@ -23,8 +23,7 @@ pub fn attributes(wanted: Reservation) -> Attributes {
 /// that normal threads share, and get it without delay.
 const OTHER_THREADS: (i32, u64) = (-15, 100_000);
 
-/// Explains how to get a missing privilege: what it is for, another way to run the program, and the capabilities to
-/// grant.
+/// Explains how to get the missing privilege to do `what`: run another command, or grant the capabilities.
 pub fn missing_right(what: &str, run: &str, capabilities: &str) -> String {
     let program = sys::own_path();
     format!(

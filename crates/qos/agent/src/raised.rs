@@ -2,8 +2,8 @@
 //! Processes with raised priority, and their previous scheduling.
 //!
 //! The list is in memory that is shared with the guard process. An entry is written before its process is raised, and
-//! cleared after the process is restored, so whichever of the two survives finds everything that must be restored. A
-//! process is identified by its pid and start time, because pids are reused.
+//! cleared after the process is restored. If this process or the guard dies, the other one thus finds all processes to
+//! restore. A process is identified by its pid and start time, because pids are reused.
 //!
 //! The guard is forked before any process is raised. It ignores the signals that a terminal sends to end programs, and
 //! only waits for end of file on a pipe that its parent holds open. Its priority is above that of raised processes, so
@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 use xqos_sys::{Attributes, Processes, Procfs, proc};
 
-/// Maximum number of raised processes. More programs than that never redraw at the same time.
+/// Maximum number of raised processes. In practice, fewer programs redraw at the same time.
 const MAX_RAISED: usize = 64;
 
 /// Real-time priority of the guard and its parent; raised programs get a lower one.

@@ -138,8 +138,8 @@ impl Backlog {
         self.segments.iter().flat_map(|(_, segment)| segment.iter().copied())
     }
 
-    /// Limits the memory: drops the oldest segments while there are more records than this. Returns true if a new
-    /// segment must begin soon, because the newest one has a third of them.
+    /// Limits the memory: drops the oldest segments while there are more than `records` records. Returns true if the
+    /// newest segment has over a third of `records`: a new segment must begin soon.
     pub fn limit(&mut self, records: usize) -> bool {
         while self.segments.len() > 1 && self.segments.iter().map(|(_, segment)| segment.len()).sum::<usize>() > records
         {

@@ -90,7 +90,7 @@ struct Run<'a> {
     seen: HashSet<u32>,
     /// Open connections that got the requested settings, with their pids.
     ours: BTreeMap<u32, i32>,
-    /// Those of them for which the server did not answer in time, with their pids.
+    /// Connections to try again because the server did not answer in time, with their pids.
     unserved: Vec<(u32, i32)>,
     refused: Option<String>,
     /// A connection ended before its process could be identified.
@@ -104,7 +104,7 @@ impl Run<'_> {
     /// Waits until the program and its connections have ended; returns its exit status.
     fn watch(&mut self, signals: &Signals) -> Result<u8> {
         loop {
-            // Tune first: events that arrive together with the replies to its requests are not reported by poll().
+            // Tune first: poll() does not report events that arrive together with the replies to the tuner's requests.
             self.tune();
             self.handle_server();
             for (client, pid) in std::mem::take(&mut self.unserved) {
@@ -221,7 +221,7 @@ impl Run<'_> {
     }
 
     /// Applies the requested settings to one connection, unless it has closed already. If the server does not answer in
-    /// time, this is done again.
+    /// time, [`Run::watch`] tries again.
     fn serve(&mut self, client: u32, pid: i32) {
         self.ours.insert(client, pid);
         let entry = match self.entry(client) {

@@ -50,7 +50,7 @@ impl Session {
         Ok((session, info))
     }
 
-    /// Returns true if the server runs on this machine, so that /proc has its processes. Over ssh it does not.
+    /// Returns true if the server runs on this machine (not over ssh), so that /proc shows its clients.
     pub fn is_here(&self) -> bool {
         number_of(Some(&self.display)).is_some()
     }
@@ -121,7 +121,7 @@ impl Session {
         }
     }
 
-    /// The server gives no reason, so the reason is derived from what is known about this program and the client.
+    /// The server gives no reason, so derive it from the users and machines of this program and the client.
     fn not_allowed(&self, entry: &ClientEntry) -> Error {
         let (who, user) = (described(entry), sys::effective_ids().0);
         let is_own = |entry: &ClientEntry| entry.flags & entry_flag::YOU != 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! A flight recorder: the latest records of a server stay in memory until a client has waited too long, or until it is
-//! asked for them.
+//! A flight recorder: keeps a server's latest records in memory, and returns them when a client has waited too long or
+//! on request.
 //!
 //! The kernel's events stay in the kernel's own buffer until a long wait or a report ([`KernelHistory`]).
 
@@ -37,15 +37,15 @@ pub struct Wish {
     pub limit_ns: u64,
     /// Record for this time only, then report once. `None`: report each long wait, until a signal.
     pub time: Option<Duration>,
-    /// How much of the time before a wait to keep.
+    /// How long before a wait the records begin.
     pub history: Duration,
-    /// Shortest time between two reports that nobody asked for.
+    /// Shortest time between two automatic reports.
     pub every: Duration,
-    /// Also record what the kernel ran, if this user may.
+    /// Also record the kernel's scheduling events, if this user may.
     pub has_kernel: bool,
 }
 
-/// What a report needs.
+/// The input of a report.
 #[derive(Debug, Default)]
 pub struct Recording {
     pub header: Header,
@@ -184,15 +184,15 @@ fn records(backlog: &Backlog, of_kernel: impl Iterator<Item = Event>, now_ns: u6
     let mut records: Vec<Words> = backlog.records().collect();
     let Some(began) = records.first().map(|words| Time(words[0])) else { return records };
     let end = Time(records.iter().map(|words| words[0]).max().unwrap_or(0).max(now_ns));
-    // Earlier names are still needed; what ran earlier is not.
+    // Thread names from before that time are still needed; switches are not.
     let is_within = |event: &Event| event.at <= end && (event.at >= began || is_name(&event.what));
     let of_kernel = of_kernel.filter(is_within).map(|event| Event { at: event.at.max(began), ..event }).collect();
     records.push(Event { at: end, what: Entry::End }.encode());
     merged(records, of_kernel).collect()
 }
 
-/// What the kernel ran in the last seconds. The kernel's buffer keeps its latest events, on a busy machine those of one
-/// or two seconds. They are read soon after each long wait, and kept here until a report needs them.
+/// The kernel's scheduling events of the last seconds. On a busy machine, the kernel's buffer covers only one or two
+/// seconds. It is read soon after each long wait, and its events are kept here until a report needs them.
 #[derive(Debug)]
 struct KernelHistory {
     kernel: Kernel,
@@ -249,8 +249,8 @@ impl RunDelay {
         Some(RunDelay { before_ns: times.read_ns()?.1, times })
     }
 
-    /// The time since the last call in which the process waited for a processor, if it is long. The kernel counts it
-    /// when the process runs again, which is at or after the end of the returned time.
+    /// The time for which the process waited for a processor since the last call, if it is long. The kernel counts a
+    /// wait when the process runs again, which is at or after the end of the returned time.
     fn absence(&mut self) -> Option<(Time, Time)> {
         let (_, ns) = self.times.read_ns()?;
         let waited_ns = ns.saturating_sub(std::mem::replace(&mut self.before_ns, ns));
@@ -264,7 +264,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_the_kernel_stay_and_its_older_events_are_left_out() {
+    fn earlier_thread_names_are_kept_and_earlier_switches_dropped() {
         let mut backlog = Backlog::default();
         let begin = Entry::Begin { level: xqos_abi::trace::Level::Slices, server_pid: 9, words: 0 };
         backlog.add(Event { at: Time(100), what: begin }.encode(), true, std::time::Duration::MAX);

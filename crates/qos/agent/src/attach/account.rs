@@ -20,7 +20,7 @@ impl Usage {
     }
 }
 
-/// For work of an unknown client: the server executed requests that it had read earlier, and no read followed.
+/// Stands for an unknown client: the server executed requests that it had read earlier, and no read followed.
 pub const UNKNOWN: i32 = -1;
 
 /// Closed connections have numbers below [`UNKNOWN`], because the next client reuses the descriptor.
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_goes_back_reduces_no_time() {
+    fn a_clock_that_goes_backwards_subtracts_no_time() {
         assert_eq!(account(&[(100, Some(8)), (40, None)])[&8], Usage { ns: 0, calls: 1, longest_ns: 0 });
     }
 }

@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_that_left_have_their_time() {
+    fn departed_clients_keep_their_time() {
         let left = |server_time_ns| ClientEntry { name: "xwd".into(), server_time_ns, ..ClientEntry::default() };
         let (before, now) = (readings(1000, vec![left(100)]), readings(2000, vec![left(700)]));
         let elapsed = Duration::from_secs(1);

@@ -62,7 +62,7 @@ fn servers() -> Vec<Target> {
     let server = |display: u32| {
         let listeners = displays.listeners(display).into_iter().rev();
         let targets = listeners.map(|pid| Target { pid, program: program(pid), display: Some(display) });
-        // If there are several servers, this is the last of these, which has the lowest pid.
+        // Of several servers, `max_by_key` returns the last one, which has the lowest pid.
         targets.max_by_key(|target| is_server_name(&target.program))
     };
     displays.numbers().into_iter().filter_map(server).collect()

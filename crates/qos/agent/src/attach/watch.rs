@@ -40,7 +40,7 @@ impl Watch {
     pub fn start(pids: &[i32]) -> Result<Watch> {
         let server = |&pid: &i32| Some((pid, (Account::default(), Peers::of(pid).ok()?)));
         let mut watch = Watch { trace: trace_of(pids)?, servers: pids.iter().filter_map(server).collect() };
-        // The caller's time begins now, but events have been traced since the first of them was enabled.
+        // Discard what was traced while the events were enabled one by one: the caller's time begins now.
         watch.read()?;
         watch.servers.values_mut().for_each(|(account, _)| _ = account.finish());
         Ok(watch)

@@ -56,7 +56,7 @@ fn needs(report: &Report) -> String {
 pub fn too_few_jobs(jobs: usize) -> String {
     match jobs {
         0 => "it had no work while it was watched".to_owned(),
-        1 => "it had work only once, and finding a rhythm takes about a dozen times".to_owned(),
+        1 => "it had work only once, but finding a rhythm takes about a dozen bursts of work".to_owned(),
         _ => format!("it had work only {jobs} times, which is too few to find a rhythm"),
     }
 }
@@ -85,7 +85,7 @@ mod tests {
             why.sentence(&report),
             "it draws 25.0 times a second and needs 0.5 % of the server, which it gets without a reservation"
         );
-        assert_eq!(NotReserved::of(&film(2000)), Some(NotReserved::NoRoom), "it has a wish, and nothing");
+        assert_eq!(NotReserved::of(&film(2000)), Some(NotReserved::NoRoom), "needs a reservation and has none");
     }
 
     #[test]

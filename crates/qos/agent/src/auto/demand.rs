@@ -4,10 +4,10 @@
 //! Samples are taken ten times a second. Periods are shorter than the sampling interval or not much longer, so only the
 //! mean of several jobs can be measured:
 //!
-//! - A window ends with the first sample after four periods (at least 0.1 s); its mean is T x (time used) / (length of
-//!   the window). 16 windows are kept.
-//! - After four windows, Q = 1.5 x the largest mean, between 0.1 ms and T/2. Nothing is reserved below 1 % of the
-//!   processor.
+//! - A window ends with the first sample after four periods T (at least 0.1 s). Its mean is T x (time used) / (length
+//!   of the window). 16 windows are kept.
+//! - After four windows, the budget Q is 1.5 x the largest mean, between 0.1 ms and T/2. Nothing is reserved below 1 %
+//!   of the processor.
 //! - A thread that uses at least nine tenths of Q may be limited by Q, so its need is unknown: Q grows immediately to
 //!   1.5 x Q. Q falls when 1.5 x the largest of 16 means is less than 0.7 x Q. Changes below a tenth are ignored.
 //!

@@ -237,7 +237,7 @@ mod tests {
                 clients.push(ClientEntry { connected_ns: dice.below(2), ..client(base, &format!("p{base}"), used) });
             }
             account.add(clients, vec![], by_name);
-            assert!(account.totals().len() <= 4, "three, and the others");
+            assert!(account.totals().len() <= 4, "three programs and `other`");
             for (labels, totals) in account.totals() {
                 let Some(earlier) = last.get(labels) else { continue };
                 for (metric, _) in metrics(CLIENT).filter(|(metric, _)| metric.kind == MetricKind::Counter) {
@@ -267,12 +267,12 @@ mod tests {
         account.add(vec![client(2, "b", 6), client(3, "c", 1)], vec![], by_name);
         assert_eq!(requests(&account), expected(&[("b", 6.0), ("c", 1.0)]), "a has left");
         account.add(vec![client(3, "c", 1), client(4, "d", 2), client(5, "e", 7)], vec![], by_name);
-        assert_eq!(requests(&account), expected(&[("c", 1.0), ("d", 2.0), ("other", 7.0)]), "one place was free");
+        assert_eq!(requests(&account), expected(&[("c", 1.0), ("d", 2.0), ("other", 7.0)]), "one label was free");
         account.add(vec![client(5, "e", 9)], vec![], by_name);
-        assert_eq!(requests(&account), expected(&[("d", 2.0), ("e", 2.0), ("other", 7.0)]), "what it uses from now on");
+        assert_eq!(requests(&account), expected(&[("d", 2.0), ("e", 2.0), ("other", 7.0)]), "e: only new usage");
         account.add(vec![], vec![], by_name);
         account.add(vec![client(6, "a", 3)], vec![], by_name);
-        assert_eq!(requests(&account), expected(&[("a", 3.0), ("e", 2.0), ("other", 7.0)]), "it begins anew");
+        assert_eq!(requests(&account), expected(&[("a", 3.0), ("e", 2.0), ("other", 7.0)]), "a restarts at zero");
     }
 
     #[test]

@@ -24,7 +24,7 @@ pub struct Answer {
 
 #[derive(Debug)]
 pub enum Found {
-    /// The server has no clients, and answers if it was asked.
+    /// The server has no clients. If it was checked, it answers.
     Idle,
     /// The server runs without xqos.
     Stock,
@@ -42,9 +42,9 @@ pub struct ServerProcess {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Visit {
     Query,
-    /// Without clients: only find out whether it answers.
+    /// For a server without clients: only check whether it answers.
     Check,
-    /// The same, but only over the control socket, because a connection might start, reset or end the server.
+    /// Like `Check`, but only over the control socket, because a connection might start, reset or end the server.
     ControlSocket,
 }
 

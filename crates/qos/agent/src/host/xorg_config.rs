@@ -73,7 +73,7 @@ mod tests {
         assert_eq!(foreign_section(foreign), Some(4));
         assert_eq!(foreign_section(&foreign.replace("\"dbe\"", "\"/usr/lib/xqos/xqos.so\"")), None);
         assert_eq!(foreign_section("Section \"Files\"\n Load \"xqos\"\nEndSection"), None);
-        assert_eq!(foreign_section("Section \"Module\"\nEndSection\nLoad \"xqos\""), Some(1), "outside of it");
+        assert_eq!(foreign_section("Section \"Module\"\nEndSection\nLoad \"xqos\""), Some(1), "Load is outside");
     }
 
     #[test]
@@ -87,7 +87,7 @@ mod tests {
             hiding(&command, &folder).map(|hiding| hiding.file.file_name().unwrap().to_owned())
         };
         write("10-first.conf");
-        assert_eq!(hidden("none"), None, "one that is read before ours");
+        assert_eq!(hidden("none"), None, "10-first.conf is read before ours");
         write("main");
         assert_eq!(hidden("main"), Some("main".into()));
         write("30-nvidia.conf");

@@ -57,7 +57,7 @@ pub struct Daemon {
     read_at: Instant,
     last_error: Option<(Instant, String)>,
     folders: Folders,
-    /// The limit per user of the rule files.
+    /// `per_user` in the rule files.
     per_user: Option<u32>,
     user_limit: UserLimit,
     absence: Absence,
@@ -108,7 +108,7 @@ impl Daemon {
         Ok(daemon)
     }
 
-    /// Runs until `stop` closes, as it does at a signal, until the server ends, or until the selection is lost.
+    /// Runs until `stop` closes (on a signal), the server exits, or the selection is lost.
     pub fn run(mut self, stop: &UnixStream) -> Result<()> {
         let end = loop {
             match self.turn(stop) {
@@ -127,7 +127,7 @@ impl Daemon {
         }
     }
 
-    /// Reason to end after an error; `None` to continue. A server that hangs may go on later.
+    /// Reason to end after an error; `None` to continue. A server that hangs may recover.
     fn end_after(&self, error: &Error) -> Option<End> {
         if error.is_late() {
             return None;
@@ -144,7 +144,7 @@ impl Daemon {
     /// Prints an error once, because it may repeat, and pauses.
     fn continue_after(&mut self, error: &Error, stop: &UnixStream) -> Result<()> {
         if error.is_late() {
-            // The clients that were to be evaluated have not been.
+            // Some changed clients have not been evaluated.
             self.schedule.add_all();
         }
         let message = error.in_one_line();

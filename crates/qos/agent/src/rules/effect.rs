@@ -71,7 +71,7 @@ impl Effect {
         let (users, unwatched) = (Users::read(), viewers::unwatched_now(session));
         let known = |entry: &ClientEntry| match facts(entry, &users, &sight, unwatched) {
             facts if session.is_here() => facts,
-            // Only the daemon, which runs there, can look at the process.
+            // Only the daemon, which runs on the client's machine, can inspect the process.
             facts => ClientFacts { exe: None, cgroup: None, unit: None, ..facts },
         };
         Ok(entries.iter().map(|entry| Effect::new(entry, &known(entry), rules)).collect())

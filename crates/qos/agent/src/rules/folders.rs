@@ -122,7 +122,7 @@ mod tests {
         let mut has_changed = || folders.have_changed().unwrap();
         assert!(!has_changed());
         fs::write(top.join("unrelated"), "").unwrap();
-        assert!(!has_changed(), "not below where it is waited for");
+        assert!(!has_changed(), "not an ancestor of a rules folder");
         fs::create_dir(top.join("xqos")).unwrap();
         assert!(has_changed());
         fs::create_dir(&rules).unwrap();
@@ -140,7 +140,7 @@ mod tests {
         fs::remove_dir_all(top.join("xqos")).unwrap();
         assert!(has_changed());
         fs::create_dir_all(&rules).unwrap();
-        assert!(has_changed(), "it is waited for again");
+        assert!(has_changed(), "the missing folder is watched for");
         fs::write(rules.join("a.toml"), "").unwrap();
         assert!(has_changed());
         fs::remove_dir_all(&top).unwrap();

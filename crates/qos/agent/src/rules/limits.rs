@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! Enforces `per_user` of `[limits]`: the server limits the sum of one user's reservations.
 //!
-//! The server accepts this from root and from the user that runs it, and drops the limit with our connection. A limit
-//! that was set manually takes precedence.
+//! The server accepts this limit from root and from its own user, and drops it when our connection ends. A limit that
+//! was set manually takes precedence.
 
 use crate::error::Result;
 use crate::session::Session;
@@ -17,8 +17,8 @@ pub struct UserLimit {
 }
 
 impl UserLimit {
-    /// Sets the limit; `None` removes it. Returns a message, or an error if the server does not answer: then it must be
-    /// called again.
+    /// Sets the limit; `None` removes it. Returns a message, if any. An error means that the server has not answered in
+    /// time: call this again.
     pub fn keep(&mut self, session: &Session, wanted: Option<u32>) -> Result<Option<String>> {
         let ppm = wanted.unwrap_or(0);
         if ppm == self.set_ppm {

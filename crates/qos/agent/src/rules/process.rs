@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //! Facts about a client's process, from the server and from /proc.
 //!
-//! Pid and user come from the kernel (credentials of the client's socket), as do the program and the control group, so
-//! none is merely the client's claim. Facts that cannot be read stay unknown: the program of another user's process,
-//! and everything about a remote client.
+//! The kernel reports pid, user (credentials of the client's socket), program and control group, so none of these is
+//! the client's own claim. Facts that cannot be read stay unknown: the program of another user's process, and
+//! everything about a remote client.
 
 use std::collections::HashMap;
 use std::fs;
@@ -86,7 +86,7 @@ mod tests {
         let program = std::env::current_exe().unwrap();
         assert_eq!(known.exe.as_deref(), program.to_str());
         assert_eq!((known.local, known.user.as_deref()), (Some(true), Some(&["0".to_owned()][..])));
-        assert_eq!(known.name.as_deref(), Some("me"), "what the server says, unless it is a part of the name");
+        assert_eq!(known.name.as_deref(), Some("me"), "the server's name, because it does not begin the one in /proc");
         let known = facts(&ClientEntry { flags: 0, ..entry }, &Users::default());
         assert_eq!((known.exe, known.user, known.cgroup, known.local), (None, None, None, Some(false)));
     }

@@ -107,7 +107,7 @@ impl SelectionLock {
         }
     }
 
-    /// The question that a client asks with this event; `None` in it if the question is unknown.
+    /// The question that a client asks with this event; the inner `None` is an unknown question.
     pub fn asked_by(&self, event: &Event) -> Option<(SelectionRequestEvent, Option<Question>)> {
         let Event::SelectionRequest(asked) = event else { return None };
         let at = self.targets.iter().position(|&target| target == asked.target);
@@ -148,7 +148,7 @@ pub fn ask(connection: &RustConnection, question: Question) -> Result<Option<Str
     Ok(Some(String::from_utf8_lossy(&text.value).into_owned()))
 }
 
-/// Tells the daemon of a display that settings of a client belong to the rules again. Returns the daemon.
+/// Notifies the daemon of a display that the rules control these settings of a client again. Returns the daemon.
 pub fn return_settings(connection: &RustConnection, client: u32, settings: u32) -> Result<Option<Holder>> {
     let Some(holder) = holder(connection)? else { return Ok(None) };
     let event = ClientMessageEvent::new(32, holder.window, atom(connection, SELECTION)?, [client, settings, 0, 0, 0]);

@@ -186,7 +186,7 @@ mod tests {
         assert_eq!(
             tcp_viewers(&parse_tcp(&(offered.clone() + &line("170D", ESTABLISHED, 99))), &own, 7),
             Some(0),
-            "the viewer's own end"
+            "this is the viewer's end"
         );
         assert_eq!(tcp_viewers(&parse_tcp(&(offered + &line("170D", ESTABLISHED, 4))), &own, 7), Some(1));
         assert_eq!(tcp_viewers(&parse_tcp("  sl  local_address rem_address   st\nrubbish\n"), &own, 7), None);

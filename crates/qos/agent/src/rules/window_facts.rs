@@ -126,7 +126,7 @@ impl WindowFacts {
         atom == u32::from(AtomEnum::WM_CLASS) || atom == self.atoms.WM_STATE || atom == self.atoms._NET_WM_STATE
     }
 
-    /// Reads the properties of windows. `are_tops`: also select events of windows without a class; they may get one.
+    /// Reads the properties of windows. `are_tops`: also select events of windows without a class, which may get one.
     fn update(&mut self, connection: &impl Connection, windows: &[Window], are_tops: bool) -> Result<BTreeSet<u32>> {
         if are_tops {
             self.select_events(connection, windows)?;

@@ -11,8 +11,8 @@
 //! | had already exited when we looked, as xset does | vanished: unknown, and nothing is left to reserve for |
 //!
 //! Users of such tools complain about settings that children inherit by mistake. When in doubt, nothing is reserved,
-//! and a message says so. When a process exits, the kernel no longer knows that it was the parent of its children. The
-//! process tree is therefore recorded whenever one of our processes connects. A parent stays recorded after its exit.
+//! and a message says so. When a process exits, the kernel forgets that it was the parent of its children. The process
+//! tree is therefore recorded whenever one of our processes connects. A parent stays recorded after its exit.
 
 use std::collections::{HashMap, HashSet};
 use xqos_sys::{Process, Processes};
@@ -233,7 +233,7 @@ mod tests {
         tree.start(203, 202);
         assert_eq!(family.connected(203, &tree), Verdict::Inherited(201), "through a shell, too");
         tree.start(204, 203);
-        assert_eq!(family.connected(204, &tree), Verdict::Inherited(203), "nor do its children's children");
+        assert_eq!(family.connected(204, &tree), Verdict::Inherited(203), "nor do grandchildren");
         tree.start(205, MAIN);
         assert_eq!(family.connected(205, &tree), Verdict::Program, "a second program of the same wrapper does");
     }
@@ -247,7 +247,7 @@ mod tests {
             assert!(matches!(family.connected(pid, &tree), Verdict::Inherited(MAIN)));
             tree.end(pid);
         }
-        assert!(family.connected.len() < 5 && family.origins.len() < 5, "what nobody needs is forgotten: {family:?}");
+        assert!(family.connected.len() < 5 && family.origins.len() < 5, "unneeded entries remain: {family:?}");
     }
 
     #[test]
@@ -291,11 +291,11 @@ mod tests {
         tree.start(203, 202);
         assert_eq!(family.connected(201, &tree), Verdict::Program);
         tree.end(202);
-        assert_eq!(family.connected(203, &tree), Verdict::Program, "started by a wrapper, whatever became of that");
+        assert_eq!(family.connected(203, &tree), Verdict::Program, "started by a wrapper that has exited");
         tree.start(204, 201);
         assert_eq!(family.connected(204, &tree), Verdict::Inherited(201));
         tree.start(205, 204);
-        assert!(family.more_may_connect(&tree), "the wrapper itself may; and the tree is noted");
+        assert!(family.more_may_connect(&tree), "the wrapper may; this call also records the tree");
         tree.end(201);
         tree.end(204);
         assert_eq!(family.connected(205, &tree), Verdict::Inherited(204));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! The options of `xqos run`, and the start of the program, unless its reservation would be refused.
+//! The options of `xqos run`, the checks before the program starts, and its start.
 
 use crate::amount::{Amount, CPU_NEEDS_AUTO, Kind};
 use crate::error::{Result, bail, refused};

@@ -23,7 +23,7 @@ pub struct Client {
     pub entry: ClientEntry,
     pub now_ns: u64,
     pub share: f64,
-    /// The share with the time in its slices in which the server had no processor.
+    /// `share` plus the time in the client's slices in which the server had no processor.
     pub elapsed_share: f64,
     /// The share that the client causes: excludes its work for other clients, includes a window manager's work for it.
     pub charged_share: f64,
@@ -54,7 +54,7 @@ pub const CLIENT of client: Client as JSON;
     Value::Other(json!(known(&client.entry.name)), client.name());
 "share" number("SHARE", 6, LAST): "part of the time that the server spent on it" => Value::Share(client.share);
 "charged_share" number("CHARGED", 7, LAST):
-    "SHARE with a window manager's work for it, if that differs; the manager is not charged for this work" =>
+    "SHARE plus a window manager's work for it, if that differs; the manager is not charged for this work" =>
     Value::Share(client.charged_share).shown_if(client.is_charged_otherwise());
 "server_time_ms" number("TIME", 7, EVER) counter("xqos_client_server_seconds"): "server time used" =>
     time(client.entry.server_time_ns);
@@ -78,7 +78,7 @@ pub const CLIENT of client: Client as JSON;
 "reservation.used" number("USED", 6, LAST): "part of its reservation that was used" =>
     client.own(Value::Share(client.used));
 "elapsed_share" number("WALL", 6, LAST):
-    "SHARE with the time in which the server worked on it but had no processor, because other programs ran" =>
+    "SHARE plus the time in which the server worked on it but had no processor, because other programs ran" =>
     Value::Share(client.elapsed_share);
 "process_share" number("CPU%", 6, LAST):
     "processor time of its own process, as a part of one processor; null in list, and for a client on another machine" =>
@@ -400,7 +400,7 @@ mod tests {
         let earlier = ClientEntry { server_time_ns: 2_000_000_000, requests: 123_000, ..entry() };
         let before = ClientList { now_ns: 9_000_000_000, clients: vec![earlier], ..ClientList::default() };
         let client = Client::new(&entry(), Some(&before), 10_000_000_000, 0.5);
-        assert_eq!((client.share, client.requests_per_s), (0.25, 456.0), "half of a second, half of it run");
+        assert_eq!((client.share, client.requests_per_s), (0.25, 456.0), "half of 0.5 s, as `running` is 0.5");
         assert_eq!(client.elapsed_share, 0.5);
     }
 

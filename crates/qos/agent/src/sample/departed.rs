@@ -125,7 +125,7 @@ mod tests {
         let (there, stays) = (entry(0x20_0000, "xwd", 30), entry(0x40_0000, "xwd", 9));
         let before = ClientLists { clients: &[there, stays.clone()], departed: &[entry(5, "xwd", 50)] };
         let now = ClientLists { clients: &[stays], departed: &[entry(8, "xwd", 100)] };
-        assert_eq!(used(&before, &now), [("xwd".into(), 3, 20)], "100 less 50 and 30");
+        assert_eq!(used(&before, &now), [("xwd".into(), 3, 20)], "100 - 50 - 30");
         assert_eq!(used(&ClientLists::default(), &now), [("xwd".into(), 8, 100)], "since the server began");
         assert!(used(&now, &now).is_empty());
     }

@@ -39,7 +39,7 @@ impl Places {
     }
 }
 
-/// The text of the script. If the file of xqos is missing, the script starts Xwayland without xqos.
+/// The text of the script. If the module is missing, the script starts Xwayland without it.
 pub fn wrapper(module: &Path, server: &Path) -> String {
     format!(
         "#!/bin/sh\n{MARK}\nmodule={}\n[ -r \"$module\" ] && export LD_PRELOAD=\"$module${{LD_PRELOAD:+:$LD_PRELOAD}}\"\n\
@@ -71,7 +71,7 @@ pub fn in_path(name: &str) -> Option<PathBuf> {
     host::in_path(name.as_ref(), |program| !is_ours(program))
 }
 
-/// Xwayland itself, which mutter's script has moved aside.
+/// The real Xwayland, which [`divert`] may have renamed.
 pub fn server() -> Option<PathBuf> {
     in_path("Xwayland").or_else(|| in_path("Xwayland.distrib"))
 }
@@ -175,9 +175,9 @@ mod tests {
     #[test]
     fn a_file_is_restored_exactly() {
         for file in ["", "[core]\nxwayland=true", "[core]\r\n[xwayland]\r\npath = /opt/Xwayland\r\n[shell]\r\n"] {
-            let with = weston_with_path(file, "/ours").expect("it was not there");
+            let with = weston_with_path(file, "/ours").expect("the section was not there");
             assert!(with.starts_with("# xqos begin\n[xwayland]\npath=/ours\n"), "{with}");
-            assert_eq!(weston_with_path(&with, "/ours"), None, "twice is once");
+            assert_eq!(weston_with_path(&with, "/ours"), None, "a second call changes nothing");
             assert_eq!(weston_without_path(&with).as_deref(), Some(file));
             assert_eq!(weston_without_path(file), None);
         }

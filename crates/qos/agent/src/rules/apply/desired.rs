@@ -62,7 +62,7 @@ impl DesiredSettings {
         }
         if wanted.settings.contains_key(&SettingKind::Max) {
             if entry.flags & UNCAPPED_ROLES != 0 {
-                // All clients wait for such a client, and in a group it would be charged to the others.
+                // All clients depend on such a client, and a group would be charged for its work.
                 wanted.settings.retain(|kind, _| !matches!(kind, SettingKind::Max | SettingKind::Group));
             } else if let Some(group) = group_to_cap(entry) {
                 wanted.settings.entry(SettingKind::Group).or_insert((client, Setting::Group(group)));

@@ -361,7 +361,7 @@ fn a_refusal_is_reported_once_and_retried() {
     let mut desk = Desk::new();
     desk.0.server.refuses = true;
     assert_eq!(desk.rule("weight = 2"), ["refused at request 2, by rule 'r' (t.toml:2)"]);
-    assert_eq!(desk.rule("weight = 2"), [""; 0], "other figures make no new refusal");
+    assert_eq!(desk.rule("weight = 2"), [""; 0], "the same refusal with other figures");
     assert_eq!(desk.rule("weight = 3").len(), 1, "another value does");
     desk.0.server.refuses = false;
     assert_eq!(desk.rule("weight = 2").len(), 1);
