@@ -147,7 +147,7 @@ fn judge(facts: &ClientFacts, rule: &Rule) -> Verdict {
     perhaps.unwrap_or(Verdict::Matched)
 }
 
-/// The key of the first condition that does not hold, or else of the first that is unknown, and whether it holds.
+/// The key of the first condition that does not hold (`Some(false)`), or else of the first unknown one (`None`).
 fn failing(facts: &ClientFacts, conditions: &[Condition]) -> Option<(Key, Option<bool>)> {
     let mut unknown = None;
     for condition in conditions {

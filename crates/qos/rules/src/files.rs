@@ -132,7 +132,7 @@ impl Loader {
         let file = kept.unwrap_or_default();
         let all = rules.len() + file.rules.len();
         if all > MAX_RULES {
-            let what = format!("with its rules there are {all}, more than {MAX_RULES}: this file is ignored");
+            let what = format!("brings the total to {all} rules, more than {MAX_RULES}: this file is ignored");
             loaded.mistakes.push(Mistake::in_file(&path.to_string_lossy(), what));
             loaded.files.push(RuleFile { path, status: FileStatus::Refused { kept: false } });
             return;

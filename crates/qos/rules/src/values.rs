@@ -114,7 +114,7 @@ mod tests {
     use xqos_core::setting::{CUT, MAX_UTILIZATION, POLICY_SLICE};
 
     #[test]
-    fn long_requests_are_cut_after_a_time_or_not_at_all() {
+    fn the_cut_length_is_a_time_or_on_or_off() {
         assert_eq!((read("on", &CUT), read("off", &CUT)), (Ok(250), Ok(0)));
         assert_eq!((read("0.05ms", &CUT), read("100ms", &CUT)), (Ok(50), Ok(100_000)));
         for text in ["49us", "101ms", "1s"] {

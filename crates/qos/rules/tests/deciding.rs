@@ -20,7 +20,7 @@ fn list(words: &[&str]) -> String {
     format!("[{}]", words.iter().map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(", "))
 }
 
-/// Removes slashes from patterns for names and units, which contain none; such patterns would be refused.
+/// For names and units, keeps only the part of a pattern after the last slash, because slashes would be refused.
 fn that_may_match(key: Key, words: &[&'static str]) -> Vec<&'static str> {
     let is_path = !matches!(key, Key::Name | Key::Unit);
     words.iter().map(|word| if is_path { word } else { word.rsplit('/').next().unwrap_or(word) }).collect()

@@ -227,7 +227,7 @@ fn more_than_ten_thousand_rules_are_refused() {
     places.write("home/70-c.toml", rules(&["c"]));
     let (ids, mistakes) = places.loaded();
     assert_eq!((ids.len(), ids.last().unwrap().as_str()), (6001, "c"));
-    assert_eq!(mistakes, ["home/60-b.toml: with its rules there are 12000, more than 10000: this file is ignored"]);
+    assert_eq!(mistakes, ["home/60-b.toml: brings the total to 12000 rules, more than 10000: this file is ignored"]);
 }
 
 #[test]

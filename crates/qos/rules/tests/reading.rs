@@ -25,7 +25,7 @@ fn rule(match_: &str, set: &str) -> String {
 #[test]
 fn a_file_with_all_keys_is_parsed() {
     let text = "\
-# whom and what
+# a comment
 version = 1
 [[rule]]
 id = \"players\"
