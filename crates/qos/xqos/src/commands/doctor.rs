@@ -69,7 +69,7 @@ const REPORT of report: Report as JSON;
     Value::Other(json!(report.process().map_or(&[][..], |process| process.command.as_slice())), String::new());
 "xwayland": "true for Xwayland" => Value::Flag(report.host.as_ref().is_some_and(|host| host.xwayland));
 "can_be_served": "null: unknown from here" => Value::or_none(report.can_be_served(), Value::Flag);
-"missing_symbols": "what xqos needs and the program does not export" =>
+"missing_symbols": "symbols that xqos needs and the program does not export" =>
     Value::Other(json!(report.missing_symbols()), String::new());
 "served": "true if xqos is in it" => Value::Flag(report.service.is_some());
 "service": "null if not served" => Value::Other(json!(report.service), String::new());
@@ -345,7 +345,7 @@ fn service_words(service: &Service, missing: &[&str]) -> Vec<(&'static str, Stri
 fn cut_words(service: &Service) -> String {
     let Service { settings: Settings { cut, through_libc, .. }, release, .. } = service;
     match cut.part_us {
-        0 if cut.is_possible => "not cut, which is switched off: `xqos policy --cut on`".to_owned(),
+        0 if cut.is_possible => "not cut: cutting is switched off (`xqos policy --cut on`)".to_owned(),
         us if cut.is_possible => format!("cut after {}, to serve other clients (`xqos policy --cut`)", Micros(us)),
         _ if *through_libc => "cannot be cut: through libc, xqos does not see single requests".to_owned(),
         _ if !is_cut_in(release) => format!("cannot be cut: only in release 21.1, and this is {release}"),
@@ -362,7 +362,7 @@ fn is_cut_in(release: &str) -> bool {
 fn host_words(through_libc: bool, missing: &[&str]) -> String {
     match (through_libc, missing) {
         (false, _) => "the server's own functions (host dix)".to_owned(),
-        (_, []) => "the server's calls of libc (host libc): XQOS_HOST or its log says why".to_owned(),
+        (_, []) => "the server's calls of libc (host libc): see XQOS_HOST or the server's log".to_owned(),
         (_, missing) => format!("the server's calls of libc (host libc), as it {}", exports::verdict(missing)),
     }
 }
@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn it_says_whether_long_requests_are_cut_and_why_not() {
+    fn doctor_says_whether_long_requests_are_cut_or_why_not() {
         let words = |is_possible, part_us, through_libc, release: &str| {
             let cut = CutReport { is_possible, part_us, ..CutReport::default() };
             let mut settings = Settings::default();

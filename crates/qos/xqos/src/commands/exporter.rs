@@ -42,11 +42,11 @@ In prometheus.yml:
       static_configs: [{ targets: ['localhost:9767'] }]
 
 As root it can query the servers of all users, with the cookie file (-auth) that
-each server names. Run by another user, it can query the servers that let this
-user in. A server without clients is only asked whether it answers, and not even
-that if our connection might reset, end or start it. xqos_display_up is 0 for a
-server that does not answer in time; the metrics of the other servers are still
-served.
+each server names. Another user can query the servers that accept this user. If
+a server has no clients, the exporter only checks that it answers, and skips the
+check if a connection might reset, end or start the server. xqos_display_up is 0
+for a server that does not answer in time; the metrics of the other servers are
+still served.
 
 SIGTERM and ^C stop it.";
 

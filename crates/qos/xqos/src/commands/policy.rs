@@ -89,9 +89,9 @@ and are then served last. `xqos list` shows which clients they are.
 
 Cut: a request that takes longer than this is executed in parts, and other
 clients are served between two parts. The result is the same as if each request
-were executed whole and in its order: before another request that touches the
-same things, the rest is executed. This needs a server of release 21.1 that is
-not served through libc; `xqos doctor` says whether it is possible.
+were executed whole and in order: the rest is executed before another request
+that touches the same things. This needs a server of release 21.1 that is not
+served through libc; `xqos doctor` says whether it is possible.
 
 Groups: under `fair`, a group has one share, which its clients divide. With app,
 the clients of one application are a group (its control group app-*.scope, or
@@ -255,7 +255,7 @@ const SETTINGS of set: Settings as JSON;
 "cut_requests": "requests that were executed in parts, since the server started" => count(set.cut.requests);
 "cut_parts": "their parts" => count(set.cut.parts);
 "cuts": "times another client was served between two parts" => count(set.cut.cuts);
-"cuts_finished_early": "requests whose rest was executed early, for another request that touches the same" =>
+"cuts_finished_early": "requests whose rest was executed early, for another request that touches the same things" =>
     count(set.cut.finished);
 "groups" title("groups"): "none, app, or user" => Value::Other(
     json!(set.groups.grouping.name()), format!("{}, {} now (fair)", set.groups.grouping.name(), set.groups.groups));
@@ -349,7 +349,7 @@ impl Settings {
             _ if self.info.armed && !is_possible => "not possible on this server (`xqos doctor`)".to_owned(),
             0 => "off".to_owned(),
             us => {
-                format!("long requests let others in after {}: {cuts} cuts, {finished} finished early", Micros(us))
+                format!("long requests are cut after {}: {cuts} cuts, {finished} finished early", Micros(us))
             }
         }
     }
@@ -458,13 +458,13 @@ mod tests {
     }
 
     #[test]
-    fn cutting_is_shown_with_its_counts_or_the_reason_against_it() {
+    fn cutting_is_shown_with_its_counts_or_as_impossible() {
         let of = |cut, through_libc| {
             let settings = Settings { cut, through_libc, ..settings() };
             (settings.cutting(), serde_json::to_value(&settings).unwrap()["cut_part_ms"].clone())
         };
         let cut = settings().cut;
-        let text = "long requests let others in after 0.25 ms: 1203 cuts, 4 finished early";
+        let text = "long requests are cut after 0.25 ms: 1203 cuts, 4 finished early";
         assert_eq!(of(cut, false), (text.to_owned(), json!(0.25)));
         assert_eq!(of(CutReport { part_us: 0, ..cut }, false), ("off".to_owned(), json!(null)));
         let not = CutReport { is_possible: false, ..cut };

@@ -55,7 +55,7 @@ pub struct Arguments {
     /// Maximum slice under fair and fixed
     #[arg(long, value_name = "TIME", value_parser = reader(&POLICY_SLICE))]
     slice: Option<u32>,
-    /// Time after which a long core request with parts lets others in: on, off, or 0.05ms to 100ms
+    /// Time after which a long core request is cut to serve other clients: on, off, or 0.05ms to 100ms
     #[arg(long, value_name = "on|off|TIME", value_parser = reader(&CUT), default_value = "off")]
     cut: u32,
 }

@@ -56,8 +56,8 @@ Examples:
 
 `xqos policy --help` explains the policies.
 
---cpu also limits the server: time that busy clients use up is gone for all
-clients. Reservations then cannot promise more than the server gets itself.
+--cpu also limits the server: once busy clients have used up its budget, all
+clients wait for the next period. Reservations cannot promise more than that.
 `xqos boost` raises the server only while it serves reserved clients, which is
 usually better.
 

@@ -101,7 +101,7 @@ const COLUMNS of client: ClientResult as JSON;
     Value::or_none(client.periodic, |_| Value::Text(if client.is_loop() { "loop" } else { "clock" }.to_owned()));
 "period_ms" number("PERIOD", 7, ""): "from one job to the next" =>
     client.time(|report, beat| report.need.map_or(beat.length_ns(), |need| need.period_ns));
-"rest_ms": "of a loop" => client.time(|_, beat| beat.length_ns()).when(client.is_loop());
+"rest_ms": "pause of a loop after each reply" => client.time(|_, beat| beat.length_ns()).when(client.is_loop());
 "demand_ms" number("DEMAND", 7, ""): "server time that 15 of 16 jobs do not exceed" =>
     client.time(|report, _| report.quantile_ns);
 "mean_ms": "mean server time of a job" => client.time(|report, _| report.mean_ns);
@@ -221,8 +221,8 @@ fn reservation(budget_ns: u64, period_ns: u64) -> Reservation {
     in_us(budget_ns + 999, period_ns)
 }
 
-/// One rule for each program that needs a reservation. A name has no control characters, so that TOML quotes it as JSON
-/// does.
+/// One rule for each program that needs a reservation. Names have no control characters, so a JSON string is also a
+/// TOML string.
 fn rules(clients: &[ClientResult]) -> String {
     let (mut done, mut ids) = (BTreeSet::new(), BTreeSet::new());
     let mut text = String::new();
@@ -248,7 +248,7 @@ fn rules(clients: &[ClientResult]) -> String {
     text
 }
 
-/// An id for the rule of a program: a name with other characters is not valid.
+/// An id for the rule of a program: its name, with characters that are invalid in an id replaced.
 fn id_of(program: &str) -> String {
     let is_fit = |letter: char| letter.is_ascii_alphanumeric() || "._-".contains(letter);
     program.chars().take(60).map(|letter| if is_fit(letter) { letter } else { '-' }).collect()

@@ -35,7 +35,7 @@ pub struct Arguments {
     /// that close meanwhile are summed up by program, if the program is known
     #[arg(long, value_name = "PID|:N", num_args = 0..=1, default_missing_value = "")]
     attach: Option<String>,
-    /// Forget the kept settings of the screen
+    /// Discard the saved settings of the screen
     #[arg(long, conflicts_with_all = ["once", "json", "attach"])]
     reset: bool,
 }

@@ -202,7 +202,7 @@ impl Export {
             );
         };
         if output::is_same(&self.file, &self.output) {
-            bail!("{} is the trace itself, which cannot be recorded again: name another file", self.output.display());
+            bail!("{} is the trace itself: name another output file", self.output.display());
         }
         if self.wire.is_some() && !matches!(format, Format::Html | Format::Perfetto) {
             bail!("--wire is for pages and Perfetto: name an output that ends in .html or .pftrace");

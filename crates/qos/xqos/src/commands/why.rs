@@ -45,7 +45,7 @@ pub struct Arguments {
     /// How much of the time before a wait to keep [default: 10s, or the time of --time]
     #[arg(long, value_name = "TIME")]
     history: Option<Micros>,
-    /// Shortest time between two folders that nobody asked for
+    /// Shortest time between two folders for long waits
     #[arg(long, value_name = "TIME", default_value = "1min")]
     every: Micros,
     /// Keep this many folders of this run, and remove the oldest ones
@@ -54,7 +54,7 @@ pub struct Arguments {
     /// Where to make the folders; created if it does not exist
     #[arg(short, long, value_name = "DIR", default_value = ".")]
     output: PathBuf,
-    /// As root: leave out what the kernel ran
+    /// As root: do not record the kernel's threads and interrupts
     #[arg(long)]
     no_kernel: bool,
 }

@@ -12,8 +12,8 @@ use xqos_cli::{module_file, output};
 /// Makes the Wayland compositor start Xwayland with xqos in it
 ///
 /// X11 programs under Wayland are served by Xwayland, which the compositor starts. `install` puts a script in its
-/// place, which loads xqos and then starts Xwayland. If the file of xqos is missing, the script starts Xwayland without
-/// xqos.
+/// place, which loads xqos and then starts Xwayland. If the module of xqos is missing, the script starts Xwayland
+/// without it.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {

@@ -194,8 +194,8 @@ fn show(
     }
 }
 
-/// Waits for a key or a new size. Returns false after `KEY_EVERY`, and `None` if the terminal is gone: crossterm would
-/// read its end again and again.
+/// Waits for a key or a new size. Returns false after `KEY_EVERY`, and `None` if the terminal is gone, where crossterm
+/// would read end of file in a loop.
 fn wait_for_event() -> Result<Option<bool>> {
     let (stdin, stdout) = (std::io::stdin(), std::io::stdout());
     let keyboard = if stdin.is_terminal() { stdin.as_fd() } else { stdout.as_fd() };

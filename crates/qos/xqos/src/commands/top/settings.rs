@@ -41,7 +41,7 @@ impl Grouping {
         }
     }
 
-    /// The next one for the key that cycles; a tree has its own key.
+    /// The next grouping for the key `g`, which skips the tree.
     pub fn next(self) -> Grouping {
         match self {
             Grouping::Client => Grouping::Application,
@@ -71,7 +71,7 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Settings {
         let columns = titles().map(|title| Choice { title, is_shown: true }).collect();
-        // The table is sorted by what each client causes, even if the column is hidden because it equals SHARE.
+        // Sort by CHARGED even if that column is hidden because it equals SHARE.
         Settings { columns, sort: "CHARGED", is_reversed: false, grouping: Grouping::Client, has_waits: false }
     }
 }
@@ -206,7 +206,7 @@ impl SettingsFile {
             }
             Err(why) => {
                 self.path = None;
-                (Settings::default(), format!("{why}; settings are not kept until you mend it, or use --reset"))
+                (Settings::default(), format!("{why}; settings are not kept until you correct the file or use --reset"))
             }
         }
     }

@@ -208,7 +208,7 @@ impl Recorder<'_> {
         self.write_backlog()?;
         // With ENDED, the server has already written the end record.
         if self.source.ended != Some(ENDED) {
-            // Not at the last record: a server that hangs or idles writes none.
+            // The trace ends now and not at the last record, because a server that hangs or idles writes no records.
             let end = self.read_at.max(self.model.now);
             self.writer.add(Event { at: end, what: Entry::End }.encode())?;
         }

@@ -39,9 +39,9 @@ Examples:
   xqos trace stats --json desk.trace | jq '.delays[0]'
 
 A burst begins when a client has work and ends when all of it is done, or with
-the trace; its length is the response time. Of that time, a client waits while it is not served
-itself: for slices of other clients, for the server's own work, or because the
-server has no processor. Only --kernel recordings tell the last two apart.
+the trace; its length is the response time. A client waits while it has work and
+is not served: for slices of other clients, for the server's own work, or
+because the server has no processor. Only --kernel tells the last two apart.
 
 JSON: seconds, policy, decisions, early_ends, lost_records, clients, departed,
 delays (an array of who, why, ms), other_delays_ms (the rest of the delays),

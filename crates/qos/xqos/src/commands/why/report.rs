@@ -81,7 +81,7 @@ impl Folders {
     }
 }
 
-/// Removes a folder, unless there are files of others in it.
+/// Removes a folder, unless it contains other files.
 fn remove(folder: &Path) {
     FILES.iter().for_each(|name| _ = fs::remove_file(folder.join(name)));
     let _ = fs::remove_dir(folder);

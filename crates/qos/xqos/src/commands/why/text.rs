@@ -102,7 +102,7 @@ fn reason(wait: &Wait, cause: &Cause, diagnosis: &Diagnosis) -> String {
             format!("The reason is the processor: the kernel did not run the server{time}.{instead}")
         }
         Cause::SlowLink { round_trips, median_ns } => format!(
-            "It asked {round_trips} times, one question after another. Each time {} passed between the server's reply \
+            "It made {round_trips} round trips, one after another. Each time {} passed between the server's reply \
              and the next request (median). The server itself replied without delay.",
             of_ns(*median_ns)
         ),
@@ -168,10 +168,7 @@ fn elsewhere(diagnosis: &Diagnosis) -> String {
 fn advice_for(wait: &Wait, cause: &Cause, diagnosis: &Diagnosis) -> Vec<Advice> {
     match cause {
         Cause::LongRequest { who, .. } => vec![
-            advise(
-                "If `xqos policy` says that long requests are not cut, let others in while they are executed:",
-                "xqos policy --cut on",
-            ),
+            advise("If `xqos policy` says that long requests are not cut, turn cutting on:", "xqos policy --cut on"),
             advise(
                 &format!("See which requests of {} are long, and report it to its authors:", who.name),
                 "xqos trace record --level requests --time 10s requests.trace",
@@ -180,9 +177,9 @@ fn advice_for(wait: &Wait, cause: &Cause, diagnosis: &Diagnosis) -> Vec<Advice> 
         Cause::Grab { who, .. } => {
             let end = format!("No scheduler can serve others during a grab. If it happens again, end {}:", who.name);
             let end = || (who.pid > 0).then(|| advise(&end, &format!("kill {}", who.pid)));
-            // Without it, the windows or the session are lost.
+            // Killing it would lose the windows or the session.
             let is_needed = role_name(who.role).map(|role| {
-                let is = format!("{} is the {role}. See what it asks for during the grab, for its authors:", who.name);
+                let is = format!("{} is the {role}. Record its requests during the grab, for its authors:", who.name);
                 advise(&is, "xqos trace record --level requests --time 10s requests.trace")
             });
             let see = advise("See which client holds the grab while it lasts:", "xqos list");
@@ -192,7 +189,7 @@ fn advice_for(wait: &Wait, cause: &Cause, diagnosis: &Diagnosis) -> Vec<Advice> 
         Cause::NoProcessor { ran, .. } => vec![for_processor(ran, diagnosis.kernel)],
         Cause::SlowLink { .. } => vec![
             advise(
-                "Let a proxy on the program's machine answer most questions (HOST and PROGRAM are yours):",
+                "Let a proxy on the program's machine answer most requests (replace HOST and PROGRAM):",
                 "xqos ssh HOST PROGRAM",
             ),
             advise("Capture its messages, for `xqos analyse` and `xqos plot`:", "xqos cap -o link.pcapng -- PROGRAM"),
@@ -209,7 +206,7 @@ fn advice_for(wait: &Wait, cause: &Cause, diagnosis: &Diagnosis) -> Vec<Advice> 
 
 fn among_busy(wait: &Wait, diagnosis: &Diagnosis) -> Vec<Advice> {
     let reserve = wait.who.first().filter(|_| !wait.is_busy).map(|one| {
-        let sentence = format!("Guarantee server time to {}, as much as it turns out to need:", one.name);
+        let sentence = format!("Measure and reserve the server time that {} needs:", one.name);
         advise(&sentence, &format!("xqos reserve auto {}", selector(one)))
     });
     let weigh = diagnosis.served.first().map(|one| {
@@ -342,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_manager_that_holds_a_grab_is_not_to_be_ended() {
+    fn no_advice_says_to_kill_a_window_manager() {
         let who = party("openbox", 100);
         assert!(text(&diagnosis(Cause::Grab { who: who.clone(), ns: 290 * MS })).contains("kill 100"));
         let who = Party { role: Role { window_manager: true, compositor: false }, ..who };
@@ -351,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn the_policy_in_effect_is_no_advice() {
+    fn the_policy_in_effect_is_not_advised() {
         let busy = diagnosis(Cause::Busy { clients: 12, ns: 290 * MS });
         assert!(text(&busy).contains("xqos policy fair"));
         assert!(!text(&Diagnosis { policy: Some(PolicyKind::Fair), ..busy }).contains("xqos policy fair"));
@@ -382,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_wait_and_none_are_no_reason_to_act() {
+    fn a_short_wait_or_no_wait_gives_no_advice() {
         let mut short = diagnosis(Cause::Server { ns: MS });
         short.worst.as_mut().unwrap().0.ns = 3 * MS;
         let short = text(&short);

@@ -146,7 +146,7 @@ impl View {
     }
 }
 
-/// The message after the level of the trace was to change. `is_open`: there is a trace.
+/// The message after an attempt to change the level of the trace. `is_open`: there is a trace.
 fn said_of_trace(traced: Result<()>, is_open: bool, level: Level) -> String {
     match (traced, level) {
         (Err(_), _) if !is_open => "this server provides no trace because it runs on another machine".to_owned(),
@@ -162,7 +162,7 @@ mod tests {
     use xqos_client::Error;
 
     #[test]
-    fn a_server_that_cannot_time_requests_is_not_said_to_do_so() {
+    fn a_failure_to_time_requests_is_reported() {
         let refused = said_of_trace(Err(Error::NeedsSingleRequests.into()), true, Level::Requests);
         assert!(refused.contains("through libc") && !refused.contains("is timed"), "{refused}");
         assert!(said_of_trace(Err(Error::NoDescriptor.into()), false, Level::Requests).contains("another machine"));

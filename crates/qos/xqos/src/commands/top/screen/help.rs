@@ -26,9 +26,9 @@ const KEYS: [(&str, &str); 18] = [
     ("l", "show the longest requests"),
     ("p, Space", "pause"),
     ("r", "reserve budget/period, such as 3ms/10ms; you may add hard or soft=paper"),
-    ("x, u", "release its reservation, after a question; undo the last change"),
+    ("x, u", "release its reservation (asks first); undo the last change"),
     ("R", "time each request, to find expensive kinds (tens of nanoseconds each), until R is pressed again"),
-    ("D, q", "use the default settings, after a question; quit (settings are kept)"),
+    ("D, q", "use the default settings (asks first); quit (settings are kept)"),
     ("?", "help"),
 ];
 

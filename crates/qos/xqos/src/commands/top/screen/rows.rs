@@ -36,7 +36,7 @@ impl Row<'_> {
         matches!(self.key, Key::Group(_))
     }
 
-    /// The name in the table; the sign in front of a group is that of the key that folds or unfolds it.
+    /// The name in the table. A group's name follows the key that unfolds (+) or folds (-) the group.
     pub fn label(&self) -> String {
         let sign = match self.is_group() {
             true if self.is_folded => "+ ",
@@ -55,7 +55,7 @@ impl Row<'_> {
     }
 }
 
-/// What the rows are made from, besides the clients.
+/// The state that decides how clients are arranged in rows.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrangement<'a> {
     pub settings: &'a Settings,
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unknown_comes_last_in_both_directions() {
+    fn unknown_values_come_last_in_both_directions() {
         let values =
             || vec![Value::None, Value::Count(2), Value::Other(serde_json::Value::Null, "-".into()), Value::Count(1)];
         let sorted = |is_reversed| {

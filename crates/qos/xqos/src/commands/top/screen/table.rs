@@ -18,13 +18,12 @@ use xqos_text::width::{Align, columns};
 
 /// Minimum height of a table with a second line of titles.
 const WITH_SPANS: u16 = 12;
-/// Minimum width of a terminal in which a long text takes a column's whole width before further columns are added.
+/// Minimum width of a terminal in which a column gets room for its longest text before further columns are added.
 const WIDE: u16 = 120;
 const MAX_WIDTH: u16 = 48;
 const NO_MATCH: &str = "nothing matches the filter; Esc shows all again";
 
-/// Returns false for fields that every single client has but a group does not. The other fields of a single client are
-/// empty in a sum.
+/// Returns false for fields that a group does not have, although their values in a sum are not empty.
 pub fn is_summed(title: &str) -> bool {
     !["PID", "WEIGHT"].contains(&title)
 }
@@ -108,8 +107,8 @@ impl<T: 'static> Cells<T> {
             .column_spacing(1)
     }
 
-    /// The columns that fit, in order. A column that is too wide is left out; narrower ones after it are not. What is
-    /// left of the width goes to columns with longer texts.
+    /// The columns that fit, in order. A column that is too wide is left out, but narrower ones after it are shown. The
+    /// remaining width goes to columns with longer texts.
     fn visible(&self, width: u16) -> Vec<VisibleColumn> {
         let mut left = width;
         let mut visible = Vec::new();
@@ -192,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wide_terminal_shows_long_requests_whole_and_how_long_others_waited() {
+    fn a_wide_terminal_shows_whole_names_of_requests_and_their_blocking_time() {
         let cut = Client {
             longest_request: "RENDER CompositeGlyphs32".to_owned(),
             ..client(&ClientEntry { longest_part_us: 300, ..entry() })

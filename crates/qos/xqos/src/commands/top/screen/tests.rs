@@ -51,7 +51,7 @@ fn press(view: &mut View, sample: &Sample, keys: &str) -> Vec<Action> {
 }
 
 #[test]
-fn typed_text_replaces_what_a_prompt_proposes() {
+fn typed_text_replaces_the_proposed_text() {
     let (mut view, sample) = (View::default(), sample());
     let Some(Action::Reserve(_, text)) = press(&mut view, &sample, "r5ms/20ms\n").pop() else {
         panic!("no reservation")
@@ -162,7 +162,7 @@ fn the_title_of_each_figure_names_its_time_span() {
     assert!(screen.iter().any(|line| line.starts_with("last 1.00 s: ")), "{screen:?}");
 }
 
-/// Three clients of two programs; the shares make an order.
+/// Three clients of two programs, with different shares.
 fn desk() -> Sample {
     let with = |share, pid, name| Client { share, charged_share: share, ..client(pid, name) };
     let clients = vec![with(0.5, 1, "xterm"), with(0.3, 2, "mpv"), with(0.2, 3, "xterm")];
@@ -277,7 +277,7 @@ fn waits_of_the_selected_row_are_below_the_table_if_there_is_room() {
 }
 
 #[test]
-fn columns_are_hidden_moved_and_sorted_by_and_the_defaults_return() {
+fn columns_can_be_hidden_moved_and_sorted_by_and_the_defaults_restored() {
     let (mut view, desk) = (View::default(), desk());
     // The second column moves to the front, the third is hidden, and the fourth is the one to sort by.
     press(&mut view, &desk, "fj-jj jsI");
@@ -298,7 +298,7 @@ fn columns_are_hidden_moved_and_sorted_by_and_the_defaults_return() {
 }
 
 #[test]
-fn one_column_stays() {
+fn the_last_column_cannot_be_hidden() {
     let (mut view, desk) = (View::default(), desk());
     let columns = view.settings.columns.len();
     press(&mut view, &desk, &format!("f{}", " j".repeat(columns)));

@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_without_waits_and_a_narrow_screen_are_no_fault() {
+    fn a_client_without_waits_and_a_narrow_screen_are_drawn() {
         assert!(lines(&Client::default(), 80).iter().all(|line| !line.contains('█')));
         let entry = ClientEntry { waits: [u32::MAX; WAITS], ..ClientEntry::default() };
         assert_eq!(lines(&Client::of(&entry), 0).len(), WAITS + 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! The settings file: what is written is read again, and no text of a file does harm.
+//! The settings file: written settings are read back, and hostile contents do no harm.
 
 use super::*;
 use std::os::unix::fs::symlink;
@@ -18,7 +18,7 @@ fn changed() -> Settings {
 }
 
 #[test]
-fn what_is_kept_is_read_again_and_a_reset_removes_it() {
+fn written_settings_are_read_back_and_a_reset_removes_them() {
     let folder = Folder::new("kept");
     let mut file = file_in(&folder);
     assert_eq!(file.read(), (Settings::default(), String::new()));
