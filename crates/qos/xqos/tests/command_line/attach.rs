@@ -68,7 +68,7 @@ fn a_recording_gets_kernel_events_where_attach_works() {
     assert!(shown.lines().count() > 0, "the kernel put the server on a processor");
     let named = ended(xqos().args(["trace", "show", "--kind", "thread", &file])).with(0).out;
     assert!(named.lines().any(|line| line.ends_with(" is Xvfb")), "the server's thread has its name: {named}");
-    assert!(!instances().contains(&own), "nothing is left");
+    assert!(!instances().contains(&own), "the trace is still there");
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn short_lived_clients_are_summed_up_by_program() {
 }
 
 #[test]
-fn watching_ends_with_a_signal_and_leaves_nothing() {
+fn a_signal_ends_watching_and_removes_the_trace() {
     let server = Server::stock();
     if is_not_allowed(&server) {
         return;
@@ -105,9 +105,9 @@ fn watching_ends_with_a_signal_and_leaves_nothing() {
         let mut command = server.xqos(&["top", "--attach", "--interval", "100ms"]);
         let top = Running::start(command.stdout(File::create(&shown).unwrap()).stderr(Stdio::piped()));
         let own = format!("xqos-{}", top.pid());
-        eventually("it watches", || instances().contains(&own).then_some(()));
+        eventually("the trace is there", || instances().contains(&own).then_some(()));
         let is_shown = || fs::read_to_string(&shown).unwrap().contains("PROGRAM").then_some(());
-        eventually("it shows who uses the server", is_shown);
+        eventually("the table is shown", is_shown);
         top.signal(signal);
         top.ended().with(0);
         assert!(!instances().contains(&own));

@@ -70,7 +70,7 @@ fn raised_clock(server: &Server) -> (Running, Instant) {
             sleep(Duration::from_millis(10));
             is_raised(clock.pid())
         });
-        // The raised clock was missed, or has an earlier Expose to answer, so that this one was not reported.
+        // The test missed the raised clock, or this Expose was not reported because an earlier one is unanswered.
         if !is_seen {
             clock.signal("CONT");
             sleep(Duration::from_millis(200)); // time: drawing gives no notice of its end
@@ -87,7 +87,7 @@ fn end(clock: Running) {
 
 /// Returns true if this user may not give real-time priorities. The test is then skipped.
 pub fn is_real_time_refused() -> bool {
-    // In a thread of its own, which keeps the priority.
+    // Use a separate thread, because it keeps the priority.
     let is_refused = std::thread::spawn(|| Attributes::real_time(1).give(0).is_err()).join().unwrap();
     if is_refused {
         xqos_testkit::left_out("this user may not give real-time priorities");
@@ -105,12 +105,12 @@ fn a_program_that_does_not_answer_is_raised_until_its_time_is_over() {
     let boost = boost(&server, &["--expose", "400ms"]);
     let (clock, before) = raised_clock(&server);
     let pid = clock.pid();
-    eventually("the clock is as before", || (!is_raised(pid)).then_some(()));
-    assert!(before.elapsed() >= TIME, "it lost it before its time was over: {:?}", before.elapsed());
+    eventually("the clock is restored", || (!is_raised(pid)).then_some(()));
+    assert!(before.elapsed() >= TIME, "the priority was restored too early: {:?}", before.elapsed());
     clock.signal("CONT");
     // The clock now answers this Expose, and the one that it got while it was stopped.
     expose(&server);
-    eventually("the clock is as before", || (!is_raised(pid)).then_some(()));
+    eventually("the clock is restored", || (!is_raised(pid)).then_some(()));
     boost.signal("TERM");
     boost.ended().with(0);
 }
@@ -216,7 +216,7 @@ fn programs_of_other_users_are_left_alone() {
     let clock = server.client(XCLOCK);
     wait_until_mapped(&server);
     // No Expose is reported while an earlier one is unanswered.
-    eventually("boost has left it alone", || {
+    eventually("boost leaves the clock alone", || {
         expose(&server);
         said.have("left alone: it is another user's").then_some(())
     });

@@ -115,9 +115,9 @@ fn usage_is_summed_up_by_program_and_kept_after_clients_leave() {
     let exporter = Exporter::start(&[&server], &[]);
     let first = exporter.page();
     assert_eq!(first.of("xqos_display_up", &server), Some(1.0), "{first:?}");
-    assert_eq!(first.of("xqos_clients", &server), Some(1.0), "we are not counted: {first:?}");
+    assert_eq!(first.of("xqos_clients", &server), Some(1.0), "without the exporter: {first:?}");
     let own = &own_program();
-    assert_eq!(first.sum("xqos_client_requests_total", &server, own), 0.0, "the past is not ours: {first:?}");
+    assert_eq!(first.sum("xqos_client_requests_total", &server, own), 0.0, "without earlier requests: {first:?}");
     let leaves = connection(&server);
     requests(&stays, 100);
     requests(&leaves, 200);
@@ -126,7 +126,7 @@ fn usage_is_summed_up_by_program_and_kept_after_clients_leave() {
     assert!((300.0..320.0).contains(&used), "{used}: {both:?}");
     assert_eq!(both.sum("xqos_client_connections", &server, own), 2.0);
     drop(leaves);
-    let alone = eventually("one has left", || {
+    let alone = eventually("one client has disconnected", || {
         let page = exporter.page();
         (page.sum("xqos_client_connections", &server, own) == 1.0).then_some(page)
     });
@@ -136,7 +136,7 @@ fn usage_is_summed_up_by_program_and_kept_after_clients_leave() {
     assert!((2.0..=used + 40.0).contains(&waits), "{waits} waits, {used} requests");
     assert!(!alone.0.keys().any(|key| key.contains("title")), "{alone:?}");
     drop(stays);
-    eventually("nobody is left", || {
+    eventually("all clients have disconnected", || {
         let page = exporter.page();
         let is_told = page.sum("xqos_client_requests_total", &server, own) >= used;
         (is_told && page.sum("xqos_client_connections", &server, own) == 0.0).then_some(())
@@ -181,7 +181,7 @@ fn a_server_that_hangs_is_reported_down_and_does_not_delay_others() {
     for _ in 0..3 {
         let page = exporter.page();
         assert_eq!(up(&page), (Some(0.0), Some(1.0)), "{page:?}");
-        assert_eq!(page.of("xqos_clients", &hangs), None, "what it told before is not true any more");
+        assert_eq!(page.of("xqos_clients", &hangs), None, "the last value is out of date");
         assert!(page.of("xqos_server_busy_seconds_total", &hangs).is_some(), "counters stay");
     }
     hangs.process.signal("CONT");
@@ -231,7 +231,7 @@ fn a_server_exits_with_its_last_client_as_without_the_exporter() {
             let page = once(&[&server]);
             assert_eq!(page.of("xqos_display_up", &server), Some(1.0), "{page:?}");
         }
-        assert!(server.process.is_running(), "nobody was connected yet, and we have not been the first");
+        assert!(server.process.is_running(), "the exporter was not its first client");
         let client = connection(&server);
         assert_eq!(once(&[&server]).of("xqos_clients", &server), clients);
         drop(client);
@@ -331,7 +331,7 @@ fn hostile_requests_do_no_harm() {
             connection
         })
         .collect();
-    eventually("they have been left", || {
+    eventually("the silent connections are closed", || {
         exporter.ask(b"GET / HTTP/1.1\r\n\r\n").ok().filter(|answer| answer.contains("xqos_display_up"))
     });
     drop(silent);
@@ -365,7 +365,7 @@ fn frequent_queries_do_not_keep_servers_busy() {
 }
 
 #[test]
-fn servers_without_xqos_are_reported_where_that_is_allowed() {
+fn servers_without_xqos_are_reported_if_the_kernel_trace_is_allowed() {
     let server = Server::stock();
     let allowed = server.ask(&["list", "--attach", "--for", "100ms"]);
     if allowed.status != 0 {
@@ -411,7 +411,7 @@ fn cost_of_a_look(servers: &[&Server]) -> f64 {
 /// Estimates the cost for 50 servers with 20 clients each, queried every 15 s: a fixed cost, and 50 times the cost of
 /// one server. Debug builds may use several times as much.
 #[test]
-fn the_exporter_uses_next_to_no_processor_time() {
+fn the_exporter_uses_at_most_half_a_percent_of_a_processor() {
     const GOAL: f64 = 0.005;
     let servers = [Server::served(&[]), Server::served(&[]), Server::served(&[])];
     let _clients: Vec<RustConnection> = servers.iter().flat_map(|server| (0..20).map(|_| connection(server))).collect();

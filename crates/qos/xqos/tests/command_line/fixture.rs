@@ -126,13 +126,13 @@ impl Lines {
         Lines(lines)
     }
 
-    /// Waits for a line from which `find` makes a value.
+    /// Waits for a line for which `find` returns a value.
     #[track_caller]
     pub fn wait_for<T>(&self, what: &str, find: impl Fn(&str) -> Option<T>) -> T {
         let (end, mut others) = (Instant::now() + PATIENCE, Vec::new());
         loop {
             let next = self.0.recv_timeout(end.saturating_duration_since(Instant::now()));
-            let line = next.unwrap_or_else(|_| panic!("in vain waited for {what} in {others:#?}"));
+            let line = next.unwrap_or_else(|_| panic!("{what} is missing in {others:#?}"));
             if let Some(found) = find(&line) {
                 return found;
             }
@@ -146,7 +146,7 @@ impl Lines {
         self.wait_for(words, |line| line.contains(words).then(|| line.to_owned()))
     }
 
-    /// Returns true if a line with these words has come since the last call.
+    /// Returns true if a line with these words has arrived since the last call.
     pub fn have(&self, words: &str) -> bool {
         self.0.try_iter().any(|line| line.contains(words))
     }
@@ -258,7 +258,7 @@ impl Server {
     fn ready(command: &mut Command, arguments: &[&str]) -> Server {
         // The server writes its display number once it is ready for clients.
         command.args(["-displayfd", "1"]).args(arguments);
-        // A file, because nobody reads what the server says while it runs.
+        // Use a file, because a pipe that is not read while the server runs could fill up.
         let said = File::from(memfd_create("said", MemfdFlags::CLOEXEC).expect("a file in memory"));
         command.stdout(Stdio::piped()).stderr(said.try_clone().expect("another descriptor"));
         let _starting = DISPLAYS.read();
@@ -289,7 +289,7 @@ impl Server {
         command
     }
 
-    /// Long requests of other clients on a busy machine no longer affect admission.
+    /// Fixes the blocking time, so that long requests on a busy machine do not affect admission.
     pub fn fix_blocking(&self) {
         self.ask(&["policy", "--blocking", "0.1ms"]).with(0);
     }
@@ -342,7 +342,7 @@ pub fn is_ignored(name: &str, signal: i32) -> bool {
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap().trim();
     let is_ignored = (u64::from_str_radix(ignored, 16).unwrap() >> (signal - 1)) & 1 == 1;
     if is_ignored {
-        xqos_testkit::left_out(format_args!("{name} is ignored here, as under nohup, and so by what is started here"));
+        xqos_testkit::left_out(format_args!("this process and its children ignore {name}, as under nohup"));
     }
     is_ignored
 }

@@ -34,7 +34,7 @@ fn fill(server: &Server) -> Vec<UnixStream> {
 }
 
 #[test]
-fn under_a_server_grab_every_command_answers_and_names_the_holder() {
+fn every_command_answers_during_a_server_grab_and_names_the_holder() {
     let server = Server::served(&[]);
     let clock = server.client(&["xclock"]);
     let holder = holder(&server);

@@ -48,7 +48,7 @@ fn a_recorded_trace_is_summarised_shown_exported_and_replayed() {
         let found = stats["clients"].as_array().unwrap().iter().find(|one| one["pid"] == client.pid());
         let found = found.unwrap_or_else(|| panic!("{} is missing: {stats:#}", client.pid()));
         assert_eq!(found["name"], format!("x11perf ({})", client.pid()));
-        // How much each client gets depends on the machine's load; what the share means does not.
+        // The shares depend on the machine's load, but each one must agree with the client's server time.
         let [share, time_ms] = ["share", "server_time_ms"].map(|key| found[key].as_f64().unwrap());
         assert!(share > 0.0 && (share * seconds * 1e3 - time_ms).abs() < 0.1, "of {seconds} s: {found:#}");
         assert!(found["responses"]["count"].as_u64() > Some(10), "{found:#}");
@@ -57,7 +57,7 @@ fn a_recorded_trace_is_summarised_shown_exported_and_replayed() {
     // Delays caused by the kernel may be listed first. A delay caused by a client names the client and its request.
     let whys: Vec<&str> =
         stats["delays"].as_array().unwrap().iter().filter_map(|delay| delay["why"].as_str()).collect();
-    let why = whys.iter().find(|why| why.starts_with("behind")).unwrap_or_else(|| panic!("nobody is named: {whys:?}"));
+    let why = whys.iter().find(|why| why.starts_with("behind")).unwrap_or_else(|| panic!("no client: {whys:?}"));
     assert!(why.contains("x11perf") && why.contains("GetImage"), "{why}");
 
     let shown = ended(xqos().args(["trace", "show", "--kind", "dispatch,deactivation", &file])).with(0).out;
@@ -171,7 +171,7 @@ fn failures_are_reported_in_one_line() {
         server.ask(&record).failed_saying(&[&file, "already exists: remove it"]);
     }
     server.ask(&["trace", "record", "--until-wait", "1us", "/nowhere/file"]).failed_saying(&["/nowhere/file"]);
-    assert_eq!(fs::read_to_string(&file).unwrap(), "precious", "a file that is there stays");
+    assert_eq!(fs::read_to_string(&file).unwrap(), "precious", "an existing file is kept");
     for command in [&["trace", "stats", &file][..], &["replay", &file], &["replay", "--check", &file]] {
         ended(xqos().args(command)).failed_saying(&["not a trace of xqos"]);
     }

@@ -9,7 +9,7 @@
 //! | `grabs` | servers during a server grab, and servers that have reached their client limit |
 //! | `inside` | `top`, `trace` and `replay` |
 //! | `screen` | the screen of `top` in a terminal |
-//! | `why` | stutters that are made on purpose, and how `why` explains them |
+//! | `why` | deliberate stutters, and how `why` explains them |
 //! | `recordings` | which waits end `trace record --until-wait` |
 //! | `boost` | raised priorities, and that no process stays raised |
 //! | `rules` | rule files, and the daemon that applies them |

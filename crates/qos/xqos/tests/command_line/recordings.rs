@@ -8,8 +8,8 @@ use std::io::{BufRead, BufReader, Read};
 use std::process::Stdio;
 use x11rb::protocol::xproto::ConnectionExt as _;
 
-/// Starts clients that always have work: each sends ten thousand requests before it waits for a reply. They take the
-/// server seconds, so that a client does not look light if it waits a second for a processor.
+/// Starts clients that always have work: each sends ten thousand requests before it waits for a reply. The requests
+/// take the server seconds, so a client still counts as busy if it waits a second for a processor.
 fn saturate(server: &Server) -> Vec<Running> {
     let client = || server.client(&["x11perf", "-copypixpix500", "-reps", "10000", "-repeat", "100000"]);
     let clients: Vec<_> = (0..4).map(|_| client()).collect();
@@ -58,7 +58,7 @@ fn ticks(pid: i32) -> u64 {
 }
 
 #[test]
-fn a_long_wait_of_a_light_client_ends_the_recording_and_earlier_time_is_kept() {
+fn a_long_wait_of_a_light_client_ends_the_recording_and_the_time_before_it_is_kept() {
     // Classic serves ten requests of each client in turn, so a client with few requests waits for all others.
     let (folder, server) = (Folder::new("trigger"), Server::served(&["--policy", "classic"]));
     let _busy = saturate(&server);

@@ -78,7 +78,7 @@ pub fn weight(server: &Server, pid: i32) -> f64 {
 
 #[track_caller]
 pub fn weighs(server: &Server, pid: i32, wanted: f64) {
-    eventually("the weight is as wanted", || (weight(server, pid) == wanted).then_some(()));
+    eventually("the weight is set", || (weight(server, pid) == wanted).then_some(()));
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn rules_are_applied_and_undone() {
 
     rules.write("60-b.toml", "version = 1\n[[rule\n");
     fs::remove_file(rules.path("50-a.toml")).unwrap();
-    eventually("the rule that went is undone", || server.entry(clock.pid())?["reservation"].is_null().then_some(()));
+    eventually("the removed rule is undone", || server.entry(clock.pid())?["reservation"].is_null().then_some(()));
     assert_eq!(weight(&server, clock.pid()), 4.0, "a broken file keeps its last good version");
 
     let told = rules.ask_on(&server, &["rules", "off"]).with(0);
@@ -202,7 +202,7 @@ fn manual_settings_override_rules() {
     daemon.signal("TERM");
     daemon.ended().with(0);
     let weights = [&before, &after, &third].map(|clock| weight(&server, clock.pid()));
-    assert_eq!(weights, [7.0, 8.0, 1.0], "only what is ours is taken back");
+    assert_eq!(weights, [7.0, 8.0, 1.0], "only settings by rules are undone");
 }
 
 #[test]

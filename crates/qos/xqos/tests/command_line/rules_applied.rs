@@ -52,12 +52,12 @@ fn groups_and_pacing_are_set_and_undone() {
     let is_capped = |entry: &ClientEntry| entry.group_cap_ppm == 300_000 && entry.flags & entry_flag::NEVER_PACED != 0;
     let one = becomes(&control, first.pid(), "the first is capped", is_capped);
     let other = becomes(&control, second.pid(), "the second is, too", is_capped);
-    assert_ne!(one.group, other.group, "each is a program of its own");
+    assert_ne!(one.group, other.group, "each process is an application");
     daemon.signal("KILL");
     let is_free =
         |entry: &ClientEntry| entry.group == 0 && entry.flags & (entry_flag::PACED | entry_flag::NEVER_PACED) == 0;
-    becomes(&control, first.pid(), "nothing is left of it", is_free);
-    becomes(&control, second.pid(), "nothing is left of it", is_free);
+    becomes(&control, first.pid(), "the settings are undone", is_free);
+    becomes(&control, second.pid(), "the settings are undone", is_free);
 }
 
 /// The program under test with system rules in their place, as in an installation.
@@ -174,7 +174,7 @@ fn only_programs_named_by_a_rule_are_raised_to_redraw() {
         raised.then_some(())
     });
     daemon.signal("KILL");
-    eventually("the clock is as before", || {
+    eventually("the clock is restored", || {
         expose(&server);
         (!is_raised(clock.pid())).then_some(())
     });
@@ -220,16 +220,16 @@ fn an_unwatched_display_is_capped_until_a_viewer_connects() {
     let both = |what: &str, is_so: &dyn Fn(&ClientEntry) -> bool| {
         [&first, &second].map(|client| becomes(&control, client.pid(), what, is_so).group)
     };
-    let groups = both("nobody looks, and all are capped", &is_capped);
-    assert_eq!(groups[0], groups[1], "they get no more together");
+    let groups = both("without a viewer, both are capped", &is_capped);
+    assert_eq!(groups[0], groups[1], "both share one cap");
     let viewer = UnixStream::connect(folder.file("rfb")).unwrap();
-    both("a viewer has come, and nobody is capped", &is_free);
+    both("with a viewer, neither is capped", &is_free);
     drop(viewer);
-    both("it has gone", &is_capped);
+    both("the viewer has disconnected", &is_capped);
     let viewer = TcpStream::connect(("127.0.0.1", port)).unwrap();
-    both("another one has come, by TCP", &is_free);
+    both("with a viewer by TCP, neither is capped", &is_free);
     drop(viewer);
-    both("it has gone", &is_capped);
+    both("the viewer has disconnected", &is_capped);
     daemon.signal("KILL");
     both("the cap ends with the daemon", &is_free);
 }
@@ -260,8 +260,8 @@ fn a_stopped_daemon_keeps_its_settings_and_catches_up() {
     weighs(&server, late.pid(), 1.0);
 }
 
-/// Waits until the daemon waits for events, and not for a reply to one of its X requests, for which it has no time
-/// limit. Returns the client that shows that the server replies.
+/// Waits until the daemon waits for events, and not for a reply to an X request, which would have no time limit.
+/// Returns the client that this function uses to check that the server replies.
 fn idle(server: &Server, daemon: &Running) -> RustConnection {
     let (client, _) = x11rb::connect(Some(&server.display)).unwrap();
     eventually("the daemon is idle", || {
@@ -383,12 +383,12 @@ fn a_thousand_rules_apply_to_500_clients_with_few_requests() {
     // The daemon prints a line for each client, more than a pipe can hold.
     let daemon =
         Running::start(rules.with(&mut server.xqos(&["rules", "run"])).stdout(Stdio::null()).stderr(Stdio::null()));
-    eventually("all have what the rule says", || (have(2) >= CLIENTS).then_some(()));
+    eventually("all clients have the rule's weight", || (have(2) >= CLIENTS).then_some(()));
     for weight in [3, 4, 5] {
         let before = requests(&control, daemon.pid());
         let begun = Instant::now();
         rules.write("50-a.toml", &a_thousand(weight));
-        eventually("all have what it says now", || (have(weight) >= CLIENTS).then_some(()));
+        eventually("all clients have the new weight", || (have(weight) >= CLIENTS).then_some(()));
         let took = begun.elapsed();
         let asked = requests(&control, daemon.pid()) - before;
         println!("read again for {CLIENTS} clients: {took:.1?}, {asked} requests");

@@ -42,7 +42,7 @@ fn the_status_names_the_daemon_its_files_and_the_clients_of_each_rule() {
 }
 
 #[test]
-fn a_reload_reads_what_no_event_reports_and_refuses_a_bad_file() {
+fn a_reload_reads_changes_that_cause_no_event_and_refuses_a_bad_file() {
     let server = Server::served(&[]);
     let (clock, rules) = (server.client(&["xclock"]), Rules::new("reload"));
     // The daemon watches its folders, but not the folders in them.

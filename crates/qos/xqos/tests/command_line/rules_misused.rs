@@ -38,7 +38,7 @@ impl<'a> Daemon<'a> {
         self.marks += 1;
         let mark = self.marks;
         self.rules.write("90-mark.toml", &file(&[rule("mark", "name = \"xclock\"", &format!("priority = {mark}"))]));
-        eventually("all has been read", || (self.server.entry(client.pid())?["fixed_priority"] == mark).then_some(()));
+        eventually("the mark is set", || (self.server.entry(client.pid())?["fixed_priority"] == mark).then_some(()));
     }
 }
 
@@ -94,7 +94,7 @@ fn a_faulty_file_keeps_its_last_valid_version_and_a_line_says_why() {
     for words in ["60-b.toml: is a link out of its folder", "71-c.toml: is writable by others"] {
         assert!(daemon.said().contains(words), "'{words}' is missing in\n{}", daemon.said());
     }
-    assert_eq!(weight(&server, clock.pid()), 1.0, "what is removed is undone, and nothing strange comes");
+    assert_eq!(weight(&server, clock.pid()), 1.0, "the removed rule is undone, and refused files set nothing");
     assert!(daemon.running.is_running());
 }
 
@@ -146,7 +146,7 @@ fn a_jumping_time_of_day_changes_nothing() {
     fs::write(&source, JUMPING).unwrap();
     let Some(cc) = xqos_testkit::program("cc") else { return };
     let status = Command::new(cc).args(["-shared", "-fPIC", "-o", &library, &source]).status();
-    assert!(status.unwrap().success(), "it is sound C");
+    assert!(status.unwrap().success(), "the C source compiles");
     let server = Server::served(&[]);
     let clock = server.client(&["xclock"]);
     let rules = Rules::new("jumping");

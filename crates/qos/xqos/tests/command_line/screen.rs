@@ -88,12 +88,12 @@ fn a_signal_ends_the_screen_and_restores_the_terminal() {
 }
 
 #[test]
-fn a_screen_goes_on_when_the_server_hangs() {
+fn a_screen_continues_while_the_server_hangs() {
     let (server, folder) = (Server::served(&[]), Folder::new("screen-hangs"));
     let screen = Screen::start(&server, &folder, "");
     eventually("the screen is shown", || screen.shown().contains("PROGRAM").then_some(()));
     server.process.signal("STOP");
-    eventually("it says so", || screen.shown().contains("the server does not answer").then_some(()));
+    eventually("the screen reports it", || screen.shown().contains("the server does not answer").then_some(()));
     server.process.signal("CONT");
     assert_eq!(screen.quit(), Some(0));
 }

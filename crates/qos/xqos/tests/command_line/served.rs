@@ -83,7 +83,7 @@ fn a_server_whose_xqos_has_stepped_aside_says_so() {
     ] {
         server.ask(arguments).failed_saying(&["xqos has stepped aside", "no effect until that server is restarted"]);
     }
-    assert!(server.ask(&["list"]).with(0).err.contains("no longer change"), "figures that stand still are marked");
+    assert!(server.ask(&["list"]).with(0).err.contains("no longer change"), "a note says that the figures are frozen");
     assert_eq!(server.json(&["top", "--once", "--json"])["server"]["reservations"], 0);
 }
 
@@ -93,7 +93,7 @@ fn the_list_shows_usage_by_client() {
     let clock = server.client(XCLOCK);
     let perf = server.client(&["x11perf", "-time", "60", "-getimagexy500"]);
     // On a busy machine, an early request may be the longest one for a while.
-    let entry = eventually("x11perf has used server time, most of it at once for an image", || {
+    let entry = eventually("x11perf has used the most server time, and GetImage is its longest request", || {
         server.entry(perf.pid()).filter(|entry| {
             // A clock that starts on a busy machine may use as much server time to load fonts.
             let of_clock = server.entry(clock.pid()).and_then(|clock| clock["server_time_ms"].as_f64());
@@ -105,12 +105,12 @@ fn the_list_shows_usage_by_client() {
     assert_eq!((&entry["program"], &entry["weight"]), (&"x11perf".into(), &1.0.into()), "{entry:#}");
     assert!(entry["share"].as_f64() <= Some(1.0), "{entry:#}");
     assert!(entry["reservation"].is_null() && entry["local"] == true, "{entry:#}");
-    assert_eq!(server.clients().len(), 2, "not the connection that asks");
+    assert_eq!(server.clients().len(), 2, "xqos itself is not listed");
     assert_eq!(server.json(&["list", "--json", "--all"])["clients"].as_array().unwrap().len(), 3);
     let table = ended(server.xqos(&["list"]).env("COLUMNS", "80")).with(0).out;
     let lines: Vec<_> = table.lines().collect();
     assert!(lines[..3].iter().all(|line| line.chars().count() <= 80), "{table}");
-    assert!(lines[1].contains("x11perf"), "who used most comes first:\n{table}");
+    assert!(lines[1].contains("x11perf"), "the client with the most server time comes first:\n{table}");
     assert!(lines[2].trim_start().starts_with(&clock.pid().to_string()), "{table}");
 }
 
@@ -210,7 +210,7 @@ fn a_soft_reservation_may_follow_the_papers_rule() {
 }
 
 #[test]
-fn a_missing_client_is_reported_with_where_to_look() {
+fn a_missing_client_is_reported() {
     let server = Server::served(&[]);
     let _clock = server.client(XCLOCK);
     for (selector, id, words) in [
@@ -323,8 +323,8 @@ fn a_refused_reservation_is_explained_with_numbers() {
     server.ask(&["release", "--all"]).with(0);
     let told = server.ask(&["run", "--strict", "--reserve", "5ms/10ms", "--", "sh", "-c", "xclock & xclock & wait"]);
     let told = told.with(1);
-    assert!(told.err.contains("sh was ended: 5 ms / 10 ms is refused to xclock"), "the second one is: {told:#?}");
-    assert_eq!(server.clients().len(), 2, "both of it have ended");
+    assert!(told.err.contains("sh was ended: 5 ms / 10 ms is refused to xclock"), "the second clock is: {told:#?}");
+    assert_eq!(server.clients().len(), 2, "both clocks of sh have ended");
 }
 
 #[test]
@@ -338,7 +338,7 @@ fn weights_and_priorities_are_set_and_undone() {
     undo(&server, &told.out);
     assert_eq!(server.entry(clock.pid()).unwrap()["weight"], 1.0);
     let told = server.ask(&["priority", "--pid", &pid, "-7"]).with(0);
-    assert!(told.err.contains("policy fixed only"), "was my rule applied? {}", told.err);
+    assert!(told.err.contains("policy fixed only"), "a note says that the policy differs: {}", told.err);
     assert_eq!(server.entry(clock.pid()).unwrap()["fixed_priority"], -7);
     undo(&server, &told.out);
     assert_eq!(server.entry(clock.pid()).unwrap()["fixed_priority"], 0);
@@ -368,7 +368,7 @@ fn run_reserves_through_wrappers_and_passes_the_exit_status_on() {
     let script = "env nice -n 0 sh -c 'xclock -update 1; true'";
     let wish = ["--reserve", "3ms/10ms", "--hard", "--weight", "2", "--", "sh", "-c", script];
     let running = run(&server, &wish);
-    let entry = eventually("the clock is reserved for", || {
+    let entry = eventually("the clock has a reservation", || {
         server.entry_called("xclock").filter(|entry| reservation(entry).is_some())
     });
     assert_eq!(reservation(&entry), Some((3.0, 10.0, true)));
@@ -389,7 +389,7 @@ fn a_child_of_the_program_does_not_inherit() {
     let server = Server::served(&[]);
     let mut running = run(&server, &["--reserve", "3ms/10ms", "--", "xterm", "-e", "sh -c 'xclock -update 1; true'"]);
     let clock = eventually("the clock is connected", || server.entry_called("xclock"));
-    let terminal = eventually("the terminal is reserved for", || {
+    let terminal = eventually("the terminal has a reservation", || {
         server.entry_called("xterm").filter(|entry| reservation(entry).is_some())
     });
     let words = format!("nothing for pid {}: it was started by pid {}", clock["pid"], terminal["pid"]);
@@ -403,10 +403,10 @@ fn a_child_of_the_program_does_not_inherit() {
 fn a_program_that_forks_and_exits_keeps_its_reservation() {
     let server = Server::served(&[]);
     let mut running = run(&server, &["--reserve", "3ms/10ms", "--", "sh", "-c", "(sleep 0.3; exec xclock) & exit 3"]);
-    let clock = eventually("the clock is reserved for", || {
+    let clock = eventually("the clock has a reservation", || {
         server.entry_called("xclock").filter(|entry| reservation(entry).is_some())
     });
-    assert!(running.is_running(), "while what it started has its reservation");
+    assert!(running.is_running(), "it waits for the clock, which has a reservation");
     kill(clock["pid"].as_i64().unwrap() as i32, "TERM");
     running.ended().with(3);
 }
@@ -439,7 +439,7 @@ fn a_program_without_a_connection_is_reported() {
 fn waiting_for_a_program_sends_no_requests() {
     let server = Server::served(&[]);
     let running = run(&server, &["--reserve", "3ms/10ms", "--", "xclock"]);
-    eventually("the clock is reserved for", || {
+    eventually("the clock has a reservation", || {
         server.entry_called("xclock").filter(|entry| reservation(entry).is_some())
     });
     let requests = || server.entry(running.pid()).expect("xqos run is connected")["requests"].clone();
@@ -455,7 +455,7 @@ fn waiting_for_a_program_sends_no_requests() {
 fn run_waits_for_the_program_after_the_server_has_gone() {
     let server = Server::served(&[]);
     let running = run(&server, &["--reserve", "3ms/10ms", "--", "sh", "-c", "xclock & sleep 2; exit 6"]);
-    eventually("the clock is reserved for", || {
+    eventually("the clock has a reservation", || {
         server.entry_called("xclock").filter(|entry| reservation(entry).is_some())
     });
     server.process.signal("TERM");
@@ -465,14 +465,14 @@ fn run_waits_for_the_program_after_the_server_has_gone() {
 
 #[test]
 fn a_program_that_connects_while_the_server_hangs_gets_its_reservation_later() {
-    /// Longer than an answer is waited for.
+    /// Longer than the time limit for a reply.
     const HANGS: Duration = Duration::from_millis(10_500);
     let (server, folder) = (Server::served(&[]), Folder::new("run-hangs"));
     let starts = folder.file("starts");
     let script = format!("until [ -e {starts} ]; do sleep 0.05; done; exec xclock");
     let running = run(&server, &["--reserve", "3ms/10ms", "--", "sh", "-c", &script]);
     eventually("it watches for connections", || server.entry(running.pid()));
-    // It learns of the connection only when the server hangs.
+    // Stop `xqos run`, so that it learns of the connection only when the server hangs.
     running.signal("STOP");
     std::fs::write(&starts, "").unwrap();
     eventually("the clock is connected", || server.entry_called("xclock"));
@@ -480,14 +480,14 @@ fn a_program_that_connects_while_the_server_hangs_gets_its_reservation_later() {
     running.signal("CONT");
     sleep(HANGS); // time: longer than a reply is awaited
     server.process.signal("CONT");
-    eventually("the clock is reserved for", || {
+    eventually("the clock has a reservation", || {
         server.entry_called("xclock").filter(|entry| reservation(entry).is_some())
     });
 }
 
-/// The numbers of its processes have no meaning here.
+/// Pids of another machine have no meaning on this one.
 #[test]
-fn no_processes_of_another_machine_are_looked_up() {
+fn processes_of_another_machine_are_not_looked_up() {
     let server = Server::served_with(&["-listen", "tcp", "-ac"]);
     let clock = server.client(XCLOCK);
     // The same server, reached as if it were far away.

@@ -206,7 +206,7 @@ impl Evidence {
             scenario = scenario.with(name, settings);
         }
         let outcome = scenario.simulate(regime);
-        let of = outcome.of(self.of).unwrap_or_else(|| panic!("{} is nobody in {file}", self.of));
+        let of = outcome.of(self.of).unwrap_or_else(|| panic!("{file} has no client {}", self.of));
         match self.figure {
             Figure::Response => of.response_ns.iter().sum::<u64>() as f64 / 1e6 / of.response_ns.len() as f64,
             Figure::Share => of.share(&outcome) * 100.0,

@@ -134,7 +134,7 @@ fn decode() {
 
 /// The film as a separate program, which exits on SIGTERM.
 #[test]
-fn plays_a_film_where_it_is_told_to() {
+fn plays_a_film_if_requested() {
     if std::env::var_os(FILM).is_some() {
         thread::spawn(decode);
         play(&std::env::var("DISPLAY").unwrap(), || true);
@@ -184,28 +184,28 @@ fn a_running_film_has_its_reservation_until_auto_ends() {
     let server = Server::served(&[]);
     let _film = Film::start(&server);
     let auto = auto(&server);
-    let found = eventually("something is reserved for it", || period(&server, pid()));
+    let found = eventually("the film has a reservation", || period(&server, pid()));
     assert!((150.0..=250.0).contains(&found), "{found}");
     assert_eq!(server.entry(pid()).unwrap()["reservation"]["hard"], false);
     auto.signal("INT");
     let told = auto.ended().with(0);
     assert!(told.out.contains("reserved") && told.err.contains("watching"), "{told:#?}");
-    assert_eq!(period(&server, pid()), None, "it clears what it has set");
+    assert_eq!(period(&server, pid()), None, "auto clears its reservation");
 }
 
 #[test]
-fn auto_goes_on_when_the_server_hangs() {
-    /// Longer than auto waits for an answer, and than it takes to ask.
+fn auto_continues_after_the_server_hangs() {
+    /// Longer than the interval of auto's queries and its time limit for a reply together.
     const HANGS: Duration = Duration::from_millis(13_000);
     let server = Server::served(&[]);
     let _film = Film::start(&server);
     let mut auto = auto(&server);
-    eventually("something is reserved for it", || period(&server, pid()));
+    eventually("the film has a reservation", || period(&server, pid()));
     server.process.signal("STOP");
     thread::sleep(HANGS); // time: longer than a reply is awaited
     server.process.signal("CONT");
     assert!(auto.is_running());
-    eventually("it is reserved again", || period(&server, pid()));
+    eventually("the film has a reservation again", || period(&server, pid()));
     auto.signal("INT");
     let told = auto.ended().with(0);
     assert!(!told.out.contains("by another program"), "{told:#?}");
@@ -222,7 +222,7 @@ fn a_manual_change_ends_auto() {
         (&["release", "--pid", &me], None, "released by another program"),
     ] {
         let auto = auto(&server);
-        eventually("something is reserved for it", || period(&server, pid()));
+        eventually("the film has a reservation", || period(&server, pid()));
         server.ask(by_hand).with(0);
         let told = auto.ended().with(0);
         assert!(told.out.contains(word), "{told:#?}");
@@ -238,7 +238,7 @@ fn auto_exits_with_its_client() {
     let server = Server::served(&[]);
     let film = Film::start(&server);
     let auto = auto(&server);
-    eventually("something is reserved for it", || period(&server, pid()));
+    eventually("the film has a reservation", || period(&server, pid()));
     drop(film);
     auto.ended().with(0);
     assert_eq!(server.clients().len(), 0);
@@ -247,7 +247,7 @@ fn auto_exits_with_its_client() {
 /// The command line of the film as a separate program.
 fn film() -> [String; 4] {
     let program = std::env::current_exe().unwrap();
-    ["env", &format!("{FILM}=1"), &program.to_string_lossy(), "plays_a_film_where_it_is_told_to"].map(str::to_owned)
+    ["env", &format!("{FILM}=1"), &program.to_string_lossy(), "plays_a_film_if_requested"].map(str::to_owned)
 }
 
 /// Budget and period in ns of the processor time that a thread of the process has reserved.
@@ -266,7 +266,7 @@ fn a_program_gets_measured_processor_time_and_loses_it_with_xqos() {
     for signal in ["TERM", "KILL"] {
         let mut command = server.xqos(&["run", "--reserve", "auto", "--cpu", "auto", "--"]);
         let run = Running::start(command.args(film()).stdout(Stdio::null()).stderr(Stdio::piped()));
-        let entry = eventually("something is reserved for it", || {
+        let entry = eventually("the film has a reservation", || {
             server.clients().into_iter().find(|client| !client["reservation"].is_null())
         });
         let pid = entry["pid"].as_i64().unwrap() as i32;
@@ -277,7 +277,7 @@ fn a_program_gets_measured_processor_time_and_loses_it_with_xqos() {
         );
         run.signal(signal);
         match signal {
-            "KILL" => eventually("the guard has put it back", || of_processors(pid).is_none().then_some(())),
+            "KILL" => eventually("the guard has restored the thread", || of_processors(pid).is_none().then_some(())),
             _ => eventually("it has ended", || server.entry(pid).is_none().then_some(())),
         }
         kill(pid, "KILL");
@@ -287,7 +287,7 @@ fn a_program_gets_measured_processor_time_and_loses_it_with_xqos() {
 }
 
 #[test]
-fn cpu_auto_needs_reserve_auto_and_the_right() {
+fn cpu_auto_needs_reserve_auto_and_cap_sys_nice() {
     let server = Server::served(&[]);
     let needs = "--cpu auto takes its period from the measured reservation";
     server.ask(&["run", "--cpu", "auto", "--", "true"]).failed_saying(&[needs, "add --reserve auto"]);
@@ -300,7 +300,7 @@ fn cpu_auto_needs_reserve_auto_and_the_right() {
     command.args(["run", "--reserve", "auto", "--cpu", "auto", "--", "true"]);
     let is_root = std::fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0);
     if !is_root {
-        return xqos_testkit::left_out("root is needed to leave a right away");
+        return xqos_testkit::left_out("only root can drop a capability");
     }
     let told = ended(&mut command).with(0);
     let lines: Vec<&str> = told.err.lines().filter(|line| line.contains("no processor time is reserved")).collect();
@@ -308,13 +308,13 @@ fn cpu_auto_needs_reserve_auto_and_the_right() {
 }
 
 #[test]
-fn a_started_program_gets_what_it_needs() {
+fn a_started_program_gets_its_measured_reservation() {
     let server = Server::served(&[]);
     let mut command = server.xqos(&["run", "--reserve", "auto", "--"]);
     let mut run = Running::start(command.args(film()).stdout(Stdio::null()).stderr(Stdio::piped()));
     let mut said = BufReader::new(run.err()).lines().map_while(Result::ok);
     let reserved = || server.clients().into_iter().find(|client| !client["reservation"].is_null());
-    let entry = eventually("something is reserved for it", reserved);
+    let entry = eventually("the film has a reservation", reserved);
     assert!((150.0..=250.0).contains(&entry["reservation"]["period_ms"].as_f64().unwrap()), "{entry:#}");
     // On a busy machine, the first measurement may find no rhythm and say so.
     let told = said.find(|line| line.contains("xqos: reserved")).unwrap();

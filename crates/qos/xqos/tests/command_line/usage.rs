@@ -79,7 +79,7 @@ fn an_unreachable_display_is_named() {
 }
 
 #[test]
-fn a_wayland_session_is_told_why_it_cannot_be_served() {
+fn doctor_explains_why_a_wayland_session_cannot_be_served() {
     ended(xqos().env("WAYLAND_DISPLAY", "wayland-0").arg("doctor")).failed_saying(&["Wayland session", "Xephyr"]);
     let told = ended(xqos().env("WAYLAND_DISPLAY", "wayland-0").args(["doctor", "--json"])).with(1);
     let json: Value = serde_json::from_str(&told.out).unwrap();
@@ -126,7 +126,7 @@ fn the_server_replaces_xqos_and_gets_module_and_settings() {
     let child = command.spawn().unwrap();
     let expected = format!("{} {} smart 2000 800000\n", child.id(), module.canonicalize().unwrap().display());
     let told = child.wait_with_output().unwrap();
-    assert_eq!(String::from_utf8_lossy(&told.stdout), expected, "its pid is the one that was started");
+    assert_eq!(String::from_utf8_lossy(&told.stdout), expected, "the server has the pid of xqos");
 
     let mut command = xqos();
     command.env("XQOS_MODULE", &module).env("LD_PRELOAD", &module);

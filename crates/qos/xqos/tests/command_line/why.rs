@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! `xqos why`: stutters that are made on purpose, and the reason that it gives.
+//! `xqos why`: deliberate stutters, and the reasons that it gives.
 
 use crate::boost::is_real_time_refused;
 use crate::fixture::{Folder, Running, Server, ended, eventually, xqos};
@@ -25,7 +25,7 @@ impl Why {
         why
     }
 
-    /// One that also records the kernel if it may, and whether it may.
+    /// Starts one that also records the kernel if allowed. Also returns whether that is allowed.
     fn with_kernel(server: &Server, folder: &Folder, options: &[&str]) -> (Why, bool) {
         let mut why = Why::spawn(server, folder, options);
         let is_refused = !why.line().contains("makes a folder; ^C ends");
@@ -69,10 +69,10 @@ fn round_trip(connection: &RustConnection) {
     connection.get_input_focus().unwrap().reply().unwrap();
 }
 
-/// On a busy machine, most of a stutter is time in which the server has no processor. Then this is the reason.
+/// The reason on a busy machine, where the server has no processor for most of a stutter.
 const STARVED: &str = "The reason is the processor";
 
-/// Makes a stutter until the report gives one of these reasons, and has all of these words.
+/// Repeats a stutter until the report gives one of these reasons and has all of these words.
 fn until_named(why: &mut Why, reasons: &[&str], words: &[&str], mut stutter: impl FnMut()) {
     eventually(&format!("{reasons:?} is named, with {words:?}"), || {
         stutter();
@@ -124,7 +124,7 @@ fn a_long_request_is_explained_with_its_name() {
         round_trip(&other);
         round_trip(&busy);
     });
-    // A folder that it makes by itself may be incomplete.
+    // Wait until `xqos why` exits, because a folder that it makes after a long wait may still be incomplete.
     why.process.signal("INT");
     why.process.ended().with(0);
     assert!(fs::read_dir(&folder.path).unwrap().count() <= 2, "--keep limits the folders");
@@ -137,7 +137,7 @@ fn a_long_request_is_explained_with_its_name() {
 }
 
 #[test]
-fn twelve_busy_clients_are_the_reason_for_a_light_client_on_a_stock_order() {
+fn twelve_busy_clients_delay_a_light_client_under_policy_stock() {
     let (folder, server) = (Folder::new("why-busy"), Server::served(&["--policy", "stock"]));
     let light = connect(&server);
     let busy = || server.client(&["x11perf", "-copypixpix500", "-reps", "100", "-repeat", "100000"]);
@@ -191,7 +191,7 @@ fn a_real_time_program_on_the_servers_processor_is_explained_with_its_priority()
 }
 
 #[test]
-fn a_long_wait_makes_a_folder_by_itself() {
+fn a_long_wait_makes_a_folder_without_a_request() {
     let (folder, server) = (Folder::new("why-itself"), Server::served(&[]));
     let (holder, other) = (connect(&server), connect(&server));
     let mut why = Why::start(&server, &folder, &["--limit", "100ms", "--every", "1s"]);
@@ -204,7 +204,7 @@ fn a_long_wait_makes_a_folder_by_itself() {
 }
 
 #[test]
-fn a_server_that_hangs_is_explained_at_once_and_does_not_end_the_recording() {
+fn a_server_that_hangs_is_explained_immediately_and_does_not_end_the_recording() {
     let (folder, server) = (Folder::new("why-hangs"), Server::served(&[]));
     let mut why = Why::start(&server, &folder, &[]);
     server.process.signal("STOP");
@@ -214,7 +214,7 @@ fn a_server_that_hangs_is_explained_at_once_and_does_not_end_the_recording() {
     let took = asked.elapsed();
     server.process.signal("CONT");
     assert!(took < Duration::from_secs(5), "{took:?}");
-    assert!(why.explain().contains("server"), "it goes on");
+    assert!(why.explain().contains("server"), "the recording continues");
 }
 
 #[test]
