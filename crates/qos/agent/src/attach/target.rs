@@ -62,7 +62,7 @@ fn servers() -> Vec<Target> {
     let server = |display: u32| {
         let listeners = displays.listeners(display).into_iter().rev();
         let targets = listeners.map(|pid| Target { pid, program: program(pid), display: Some(display) });
-        // Of several servers, `max_by_key` returns the last one, which has the lowest pid.
+        // `max_by_key` returns the last of several servers, which has the lowest pid.
         targets.max_by_key(|target| is_server_name(&target.program))
     };
     displays.numbers().into_iter().filter_map(server).collect()
