@@ -103,7 +103,7 @@ impl NewFile {
                 let file = OpenOptions::new().write(true).open(&path)?;
                 return Ok(NewFile { file, path, part: None });
             }
-            // Do not replace a file that lacks write permission either.
+            // Refuse to replace a file without write permission, too.
             Ok(about) => OpenOptions::new().write(true).open(&path).map(|_| Some(about.permissions()))?,
             Err(_) => None,
         };

@@ -41,7 +41,7 @@ impl Packaging {
     }
 }
 
-/// Parses the arguments of this process. On an error, exits; suggests a word only if it is similar.
+/// Parses the arguments of this process. Exits on an error, which suggests a word only if it is similar.
 ///
 /// clap itself suggests words with a Jaro similarity of at least 0.7, such as `plot` for `lst`.
 pub fn matches(command: Command) -> ArgMatches {
@@ -78,7 +78,8 @@ pub fn completions(command: Command, shell: Shell) -> String {
     String::from_utf8_lossy(&script).into_owned()
 }
 
-/// Shells complete file names for any value without a hint. Only paths keep this; a pid, a time or a name gets none.
+/// Disables completion of file names for values that are not paths, such as pids, times and names. Without a hint,
+/// shells complete file names for any value.
 fn files_for_paths_alone(command: Command) -> Command {
     let command = command.mut_args(|arg| match offers_files(&arg) {
         false if arg.get_action().takes_values() => arg.value_hint(ValueHint::Other),

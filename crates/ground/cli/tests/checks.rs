@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! The checks that the tests of all programs share find the mistakes that they are made for.
+//! Tests the checks that the tests of all programs share.
 
 #[allow(dead_code, reason = "each program's tests use some of the checks")]
 #[path = "support/checks.rs"]

@@ -99,9 +99,9 @@ impl<T: Table> SessionFiles<T> {
         file.add(row)
     }
 
-    /// Writes everything that is left to all open files. They appear in the folder only when [`SessionFiles::finish`]
-    /// is called, which needs no more space on the disk: several tables thus appear together or not at all. No rows of
-    /// the same day may be added later.
+    /// Writes the remaining rows to all open files. [`SessionFiles::finish`] then renames the files into the folder.
+    /// Renaming needs no disk space, so several tables appear together or not at all. No rows of the same day may be
+    /// added later.
     pub fn close(&mut self) -> Result<(), Error> {
         for mut file in std::mem::take(&mut self.files).into_values() {
             file.close()?;

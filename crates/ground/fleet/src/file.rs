@@ -52,7 +52,7 @@ impl<T: Table> Writer<T> {
         if self.rows < GROUP_ROWS { Ok(()) } else { self.flush() }
     }
 
-    /// Writes everything that is left. The file keeps its unfinished name.
+    /// Writes the remaining rows. The file keeps its unfinished name.
     pub fn close(&mut self) -> Result<(), Error> {
         self.flush()?;
         self.cells = Vec::new();

@@ -82,7 +82,7 @@ pub fn reap() -> Option<(i32, u8)> {
 
 /// Orphaned descendants become our children instead of init's.
 pub fn adopt_orphans() -> io::Result<()> {
-    // Any pid enables it.
+    // Any nonzero argument enables it.
     Ok(set_child_subreaper(Some(getpid()))?)
 }
 

@@ -83,7 +83,7 @@ pub fn governor() -> String {
     read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").trim().to_owned()
 }
 
-/// What the kernel's clock is based on; empty if unknown.
+/// The kernel's clock source; empty if unknown.
 pub fn clock_source() -> String {
     read("/sys/devices/system/clocksource/clocksource0/current_clocksource").trim().to_owned()
 }

@@ -4,8 +4,8 @@
 //! A process is identified by its pid and start time, because pids are reused. Each function reads one file. `None` or
 //! an empty value means that the process has exited, or that this user may not read the file.
 //!
-//! The crate `procfs` would not make this shorter. Its table of Unix sockets lacks the flag of listening sockets, one
-//! line that it does not know makes it refuse a whole table, and it opens a folder for each process.
+//! The crate `procfs` would not make this shorter: its table of Unix sockets lacks the flag of listening sockets, it
+//! rejects a whole table because of one unknown line, and it opens a folder for each process.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
@@ -15,7 +15,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The kernel reports USER_HZ, which is 100 on all architectures that Debian has.
+/// USER_HZ, the unit of times in /proc, is 100 on all architectures of Debian.
 const TICKS_PER_S: u64 = 100;
 
 /// Suffix that the kernel adds to the path of a program whose file was replaced, for example by an upgrade.
@@ -102,7 +102,7 @@ pub fn working_folder(pid: i32) -> PathBuf {
     format!("/proc/{pid}/cwd").into()
 }
 
-/// The table of the files that a process has mapped, a line for each mapping, which ends with the path.
+/// The memory map of a process. Each line describes a mapping and ends with the path of its file.
 pub fn maps(pid: i32) -> String {
     fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default()
 }
@@ -246,7 +246,7 @@ impl RunTimes {
         File::open("/proc/thread-self/schedstat").ok().map(RunTimes)
     }
 
-    /// Nanoseconds that the thread has waited for a processor; 0 if the kernel does not tell.
+    /// Nanoseconds that the thread has waited for a processor; 0 if the kernel does not report it.
     pub fn delayed_ns(&self) -> u64 {
         self.read_ns().map_or(0, |(_, delayed_ns)| delayed_ns)
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! The kernel's tables of sockets: TCP and Unix sockets from /proc, and connected Unix sockets through netlink, which
-//! alone knows the peers.
+//! The kernel's tables of sockets: TCP and Unix sockets from /proc, and connected Unix sockets from netlink, because
+//! /proc does not show their peers.
 
 use rustix::net::netlink::SOCK_DIAG;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with};

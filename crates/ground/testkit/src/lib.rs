@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! What the tests of all crates share: they find the programs and files that they need, report that they cannot run
-//! here, so that no test is skipped silently, wait, draw random numbers, and have folders of their own.
+//! Helpers for the tests of all crates: they find required programs and files, report skipped tests (no test is skipped
+//! silently), wait for conditions, draw random numbers, and create temporary folders.
 //!
 //! A test may need only what scripts/setup installs for tests. Anything else is refused even where it is installed, so
 //! that the test fails on the author's machine and not on a fresh one.
@@ -25,7 +25,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Contains the table of what each purpose needs.
+/// Contains the table of the programs and files that each purpose needs.
 const SETUP: &str = include_str!("../../../../scripts/setup");
 
 /// Prints that this thread's test is skipped and why, and adds the test to the list of skipped tests.
@@ -40,7 +40,7 @@ pub fn left_out(why: impl Display) {
     }
 }
 
-/// The path of a program. If it is not installed, the test is left out. Panics if scripts/setup does not install the
+/// The path of a program. If it is not installed, the test is skipped. Panics if scripts/setup does not install the
 /// program for tests (for `make test-lab`: nor for the lab).
 pub fn program(name: &str) -> Option<PathBuf> {
     refuse_unlisted("program", name, is_lab());
@@ -52,7 +52,7 @@ pub fn program(name: &str) -> Option<PathBuf> {
     found
 }
 
-/// The same for a file or folder that scripts/setup lists by its path.
+/// Like [`program`], for a file or folder that scripts/setup lists by its path.
 pub fn file(path: &str) -> Option<PathBuf> {
     refuse_unlisted("file", path, is_lab());
     let found = Some(PathBuf::from(path)).filter(|path| path.exists());
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_in_the_table_is_refused_although_it_is_installed() {
+    fn programs_and_files_outside_the_table_are_refused_even_if_installed() {
         for (kind, name) in [("program", "prometheus"), ("program", "dpkg"), ("program", "mak"), ("file", "/usr/share")]
         {
             let refused = std::panic::catch_unwind(|| refuse_unlisted(kind, name, false)).unwrap_err();

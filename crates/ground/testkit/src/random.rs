@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Random numbers for tests, which a seed repeats on any machine.
+//! Random numbers for tests. A seed gives the same numbers on every machine.
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
@@ -39,7 +39,7 @@ impl Random {
         self.below_u64(limit as u64) as usize
     }
 
-    /// The same for times.
+    /// Like [`Random::below`], for 64-bit numbers.
     pub fn below_u64(&mut self, limit: u64) -> u64 {
         self.next() % limit.max(1)
     }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-//! Waits until a condition holds. A test that knows an event, a count or a descriptor to wait for needs none of this.
+//! Waits until a condition holds, for tests that have no event, count or descriptor to wait for.
 
 use std::time::{Duration, Instant};
 
 const PAUSES: [Duration; 2] = [Duration::from_millis(2), Duration::from_millis(20)];
 
-/// Looks again and again until there is something, and fails after `limit`. The pauses are as long as a look takes, so
-/// that starting a program at each look does not load the machine.
+/// Calls `look` until it returns a value, and fails after `limit`. Each pause is as long as the call before it, so that
+/// calls that start a program do not load the machine.
 #[track_caller]
 pub fn find<T>(what: &str, limit: Duration, mut look: impl FnMut() -> Option<T>) -> T {
     let begun = Instant::now();
@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_found_is_returned_and_what_is_not_is_named() {
+    fn a_value_is_returned_and_a_timeout_names_the_condition() {
         let mut looks = 0..3;
         assert_eq!(find("the last", Duration::from_secs(60), || looks.next().filter(|&look| look == 2)), 2);
         let in_vain = || wait_for("the end of time", Duration::from_millis(5), || false);

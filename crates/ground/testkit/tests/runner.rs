@@ -16,7 +16,7 @@ fn is_debian() -> bool {
     is_debian
 }
 
-/// The programs that a test would find among these, if a folder on PATH had them all.
+/// Puts programs into a folder on PATH, and returns those that a test finds when the runner starts it.
 fn found(is_lab: bool) -> Vec<String> {
     let folder = Folder::new("runner");
     std::fs::create_dir(folder.path.join("deps")).unwrap();
@@ -39,7 +39,7 @@ fn found(is_lab: bool) -> Vec<String> {
 }
 
 #[test]
-fn a_test_finds_only_programs_of_the_table_and_of_every_debian() {
+fn a_test_finds_only_programs_of_the_table_and_of_required_packages() {
     if is_debian() {
         assert_eq!(found(false), ["sh", "awk", "xclock"]);
         assert_eq!(found(true), ["sh", "awk", "xclock", "promtool"]);

@@ -199,7 +199,7 @@ mod tests {
         assert_eq!(reservation.to_string(), "3 ms / 10 ms");
         assert_eq!(reservation.typed(), "3ms/10ms");
         assert_eq!("500us / 0.01s".parse::<Reservation>().unwrap().typed(), "0.5ms/10ms");
-        assert_eq!("10ms/10ms".parse::<Reservation>().unwrap().typed(), "10ms/10ms", "all may be requested");
+        assert_eq!("10ms/10ms".parse::<Reservation>().unwrap().typed(), "10ms/10ms", "the budget may be the period");
         for (text, words) in [
             ("10ms/3ms", "longer than the period"),
             ("3ms", "budget/period"),

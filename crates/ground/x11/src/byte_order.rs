@@ -14,7 +14,7 @@ impl ByteOrder {
     pub const NATIVE: ByteOrder = if cfg!(target_endian = "little") { ByteOrder::Little } else { ByteOrder::Big };
     pub const SWAPPED: ByteOrder = if cfg!(target_endian = "little") { ByteOrder::Big } else { ByteOrder::Little };
 
-    /// The byte order of a client that the server regards as swapped, or not.
+    /// The byte order of a client, from the server's flag for swapped clients.
     pub fn swapped_if(is_swapped: bool) -> ByteOrder {
         if is_swapped { ByteOrder::SWAPPED } else { ByteOrder::NATIVE }
     }

@@ -4,8 +4,8 @@
 use alloc::borrow::Cow;
 use alloc::format;
 
-/// The same display in a form that x11rb reads as libxcb does. x11rb takes `unix:7` for the path of a socket, and looks
-/// up the brackets of `[::1]:7` as part of the host's name.
+/// The same display in a form that x11rb reads as libxcb does. x11rb mistakes `unix:7` for the path of a socket, and
+/// the brackets of `[::1]:7` for a part of the host's name.
 pub fn plain(name: &str) -> Cow<'_, str> {
     if let Some(number) = name.strip_prefix("unix:") {
         return if number.starts_with(|first: char| first.is_ascii_digit()) {

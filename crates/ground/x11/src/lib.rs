@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! The basics of X11 that both ends and every observer of a connection need, each in one place.
+//! The basics of X11 that both ends and every observer of a connection need.
 //!
 //! Bytes come from other programs, so every access is checked, and nothing panics on any input.
 

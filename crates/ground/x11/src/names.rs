@@ -12,9 +12,9 @@ pub const FIELDS: &str = include_str!("../data/fields.txt");
 static TABLES: &[Table] = include!(concat!(env!("OUT_DIR"), "/tables.rs"));
 pub static CORE: &Table = &TABLES[0];
 
-/// What is named, and by which number: requests and their replies by the minor opcode (of the core protocol, by the
-/// major opcode), generic events by their type, other events and errors by their code minus the extension's first code.
-/// XKB has a single event code; its events are named by their type.
+/// A kind of message. Requests and their replies are numbered by the minor opcode (in the core protocol, by the major
+/// opcode), generic events by their type, other events and errors by their code minus the extension's first code. XKB
+/// has a single event code; its events are numbered by their type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Request,
