@@ -141,10 +141,10 @@ enum xqos_setting_kind {
     XQOS_SETTING_GROUPING = 8, /* for the server */
     XQOS_SETTING_USER_LIMIT = 9, /* for the server: maximum that one user may reserve, in millionths; 0: no limit */
     XQOS_SETTING_SLICE = 10, /* for a client: its longest slice under the policy, in us; 0: the policy's slice */
-    XQOS_SETTING_CUT = 11, /* for the server: time after which a long request lets other clients in, in us; 0: requests are not cut */
+    XQOS_SETTING_CUT = 11, /* for the server: time after which a long request is cut, in us; 0: requests are not cut */
 };
 
-/* The ranges of the settings. 0 is also valid where it has a meaning of its own. */
+/* The ranges of the settings. 0 is also valid where it has a special meaning. */
 #define XQOS_BUDGET_MIN 100 /* us */
 #define XQOS_BUDGET_MAX 10000000 /* us */
 #define XQOS_PERIOD_MIN 1000 /* us */
@@ -263,7 +263,7 @@ struct xqos_client {
     uint64_t longest_request_ns; /* processor time of longest_request; below 0.1 ms, elapsed time */
     uint64_t connected_ns; /* time of connection */
     uint64_t grabbed_ns; /* time for which it held the server grab, up to now */
-    uint64_t charged_ns; /* server time that it caused: without its work for other clients, with window managers' work for it */
+    uint64_t charged_ns; /* server time that it caused, without its work for other clients but with window managers' work for it */
     uint32_t grabs; /* server grabs */
     uint32_t group_cap_ppm; /* maximum share of its group; 0: no cap */
     char name[32]; /* program; empty if not local */

@@ -341,7 +341,7 @@ def c(protocol):
         lines += [f"/* {doc} */"] * bool(doc) + [f"enum xqos_{snake(name)} {{"]
         lines += [commented(f"XQOS_{prefix}_{snake(item).upper()} = {number},", said) for item, number, said in items]
         lines += ["};", ""]
-    lines += ["/* The ranges of the settings. 0 is also valid where it has a meaning of its own. */"]
+    lines += ["/* The ranges of the settings. 0 is also valid where it has a special meaning. */"]
     for setting in protocol.settings:
         for key, value in setting.numbers.items():
             if key in ("least", "most"):

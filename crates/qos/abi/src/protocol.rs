@@ -65,7 +65,7 @@ settings! {
     9 UserLimit(u32 [4]) { Server: 0 };
     /// For a client: its longest slice under the policy, in us; 0: the policy's slice.
     10 Slice(u32 [4]) { Client: 0 };
-    /// For the server: time after which a long request lets other clients in, in us; 0: requests are not cut.
+    /// For the server: time after which a long request is cut, in us; 0: requests are not cut.
     11 Cut(u32 [4]) { Server: 0 };
 }
 

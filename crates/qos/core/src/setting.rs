@@ -28,8 +28,8 @@ ranges! {
          contention, 0.05 to 0.9 [fair]";
     CUT Micros: u32 = 50..=100_000, 50, 0, [("on", 250), ("off", 0)]
         wanted "on or off"
-        help "Cut long requests, to serve other clients in between: off (initially), on (after 0.25ms), or after \
-         what time, 0.05ms to 100ms";
+        help "Cut long requests, to serve other clients in between: off (initially), on (after 0.25ms), or the \
+         time after which to cut, 0.05ms to 100ms";
     USER_LIMIT Millionths: u32 = 0..=950_000, 10_000, 0, [("off", 0)]
         wanted "a limit: write off, or a number from 0.01 to 0.95, such as 0.3"
         help "Maximum sum of one user's reservations, 0.01 to 0.95, or off; does not apply to root and the \
