@@ -68,7 +68,7 @@ CARGO_TEST_SERVERS = $(CARGO_TEST) $(addprefix --test ,$(SERVER_TESTS))
 # Tests of the command line and of libxqos load the release module into servers. A test that cannot run adds itself to
 # the file $(SKIPS); in CI, a skipped test is an error.
 #
-# Most tests wait for servers and programs, so one more runs at a time than there are processors.
+# Most tests wait for servers and programs, so run one more at a time than there are processors.
 test test-pure test-servers test-lab: export XQOS_SKIPS = $(SKIPS)
 # Also lets tests find the programs of scripts/setup --for lab (scripts/test-runner).
 test-lab: export XQOS_TEST_LAB = 1
@@ -89,7 +89,7 @@ test-servers: build
 	$(TEST_SERVERS)
 	$(SHOW_SKIPS)
 
-# The builds, and the checks that consist of builds, are not a part of the time that is printed.
+# The printed time excludes builds, and checks that consist of builds.
 define TEST_PURE
 scripts/check-no-std
 scripts/check-loom
@@ -102,7 +102,7 @@ $(CARGO_TEST_SERVERS) --no-run
 +scripts/test-times test-servers $(MAKE) --no-print-directory run-servers
 endef
 
-# Only the documentation of xqos-wire has examples; rustdoc would need seconds for each other crate.
+# Only the documentation of xqos-wire has examples, and rustdoc would need seconds for every other crate.
 run-pure:
 	$(CARGO_TEST_PURE)
 	$(CARGO) test --locked --doc --package xqos-wire

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""X servers of scripted sessions, and what runs on them."""
+"""X servers of scripted sessions, and the programs that run on them."""
 
 import collections
 import json
@@ -72,12 +72,12 @@ def expect(what, found, wanted):
 
 
 class Session:
-    """A server and what runs on it."""
+    """A server and the programs that run on it."""
 
     needs = ["Xvfb", "xfwm4"]
     parts = [["xfsettingsd", "--no-daemon"], ["xfwm4", "--compositor=on"], ["xfdesktop"], ["xfce4-panel", "--disable-wm-check"],
              ["parcellite", "-n"]]
-    # Names of steps, and why they are left out.
+    # Steps that are impossible on this server, with the reasons.
     impossible = {}
 
     def __init__(self, name, folder):
@@ -161,7 +161,7 @@ class Session:
         time.sleep(0.3)
 
     def close_window(self, window):
-        """Closes it as its close button does."""
+        """Closes the window as its close button does."""
         self.focus(window)
         self.keys("alt+F4")
 
@@ -170,7 +170,7 @@ class Session:
         self.xdotool("windowraise", window)
 
     def measure(self):
-        """Checks that the server is the one of the beginning and that xqos serves it, and notes its memory."""
+        """Checks that the server still runs, with or without xqos as at its start, and records its memory."""
         status = pathlib.Path(f"/proc/{self.server}/status")
         rss = re.search(r"VmRSS:\s+(\d+)", status.read_text()) if status.exists() else None
         if not rss:
@@ -182,7 +182,7 @@ class Session:
     def step(self, name, action):
         began, self.programs = time.monotonic(), []
         try:
-            # On a busy machine a key may be held for long enough to be repeated. xfsettingsd turns this on.
+            # Turn off key repeat, which xfsettingsd turns on: a busy machine may hold a key long enough to repeat it.
             self.output("xset", "r", "off")
             result = f"ok {action(self) or ''}".strip()
         except (Failed, subprocess.TimeoutExpired) as fault:

@@ -29,7 +29,7 @@ PAGE = """<title>page</title><body style="background:#468"><input autofocus onin
 
 
 def ended(process):
-    """The program's exit state once it has ended by itself."""
+    """Waits until the program exits by itself, and returns its exit status."""
     try:
         return process.wait(LIMIT_S)
     except subprocess.TimeoutExpired:
@@ -39,7 +39,7 @@ def ended(process):
 
 
 def picture(session, window):
-    """A checksum of the window's pixels, without the header, which has its position."""
+    """A checksum of the window's pixels, without the header, which contains the position."""
     # xwd asks about all windows of the server, and fails if one of another client disappears meanwhile.
     for _ in range(5):
         done = subprocess.run(["xwd", "-silent", "-id", window], env=session.environment, stdout=subprocess.PIPE, timeout=LIMIT_S)
@@ -95,7 +95,7 @@ FALKON = ["falkon", "--private-browsing", "--no-extensions", "{page}"]
 
 
 def browser(command, title, leave):
-    """A browser whose page puts what is typed into its title."""
+    """A browser with a page that copies typed text into its title."""
     def run(session):
         page = session.home / "page.html"
         page.write_text(PAGE)
@@ -130,7 +130,7 @@ def java(session):
     session.xdotool("type", "--delay", "30", "from java")
     session.keys("Return")
     status = ended(program)
-    expect("what it prints", program.stdout.read(), "from java\n")
+    expect("the output", program.stdout.read(), "from java\n")
     return f"exit {status}"
 
 
