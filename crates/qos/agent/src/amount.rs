@@ -66,8 +66,8 @@ pub struct Kind {
     /// Hold the client back once its budget is used up
     #[arg(long)]
     hard: bool,
-    /// What a client gets beyond its budget without --hard: best-effort (default), its share among the clients without
-    /// a reservation; or paper, its next budget immediately with a later deadline, so that it stays ahead of them
+    /// Without --hard, what a client gets after its budget is used up: best-effort (default), a share like clients
+    /// without a reservation; paper, the next budget immediately with a later deadline, ahead of those clients
     #[arg(long, value_name = "best-effort|paper", conflicts_with = "hard")]
     soft: Option<SoftRule>,
 }

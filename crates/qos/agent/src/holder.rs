@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Clients and groups whose reservations a command makes or releases.
+//! Clients and groups for which a command makes or releases reservations.
 
 use crate::client::{adopt_command, described, options, reservation_of, reservation_of_group, words};
 use crate::error::{Result, refused};

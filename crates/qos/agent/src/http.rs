@@ -11,7 +11,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Longest request; a Prometheus request has 300 bytes.
+/// Longest request; Prometheus sends about 300 bytes.
 const MAX_REQUEST_BYTES: usize = 8192;
 const MAX_LINES: usize = 64;
 /// Time limit for receiving the request, and separately for sending the response.

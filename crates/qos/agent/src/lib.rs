@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-//! What the commands of xqos do outside the X server: the rules daemon, `auto`, `run`, `boost`, the exporter, the
-//! recorder of long waits, the watch of servers without xqos, and the set-up of Xwayland.
+//! The work of the xqos commands outside the X server: the rules daemon, `auto`, `run`, `boost`, the exporter, the
+//! recorder of long waits, the observation of servers without xqos, and the set-up of Xwayland.
 //!
-//! The commands in crates/qos/xqos parse the command line, start these and print their results. This crate also has
-//! what the commands share: the session with a server, descriptions of clients, the table of their fields, and samples.
+//! The commands in crates/qos/xqos parse the command line, start this work and print its results. They also share code
+//! from this crate: the session with a server, descriptions of clients, the table of their fields, and samples.
 
 #![forbid(unsafe_code)]
 

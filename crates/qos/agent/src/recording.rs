@@ -34,7 +34,7 @@ pub struct Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    /// Starts the trace; `capacity` is the size of the ring if there is no other recording, or 0.
+    /// Starts the trace. `capacity`: the size of the ring, if it has no reader yet; 0: the server's choice.
     pub fn open(session: &'a Session, level: Level, capacity: u32) -> Result<Source<'a>> {
         let reader = session.control.start_trace(level, capacity)?;
         Ok(Source { session, reader, level, capacity, last: Time(1), ended: None })

@@ -68,7 +68,7 @@ pub fn run(display: Option<&str>, options: &Options) -> Result<u8> {
         server_gone: false,
         auto,
     };
-    // Handle connections that were made before we read the first event. If the server hangs, events follow later.
+    // Handle connections that were made before we read the first event. If the server hangs, their events arrive later.
     for entry in run.session.others().unwrap_or_default() {
         run.connected(entry.client, entry.pid);
     }

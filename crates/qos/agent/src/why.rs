@@ -27,7 +27,7 @@ const RECORDS: usize = 1 << 20;
 const EVENTS: usize = 1 << 20;
 /// How long the recording continues after a long wait.
 const AFTER_WAIT: Duration = Duration::from_secs(1);
-/// Shorter times in which the server waits for a processor are not kept.
+/// Shorter waits of the server for a processor are ignored.
 const ABSENT_NS: u64 = 1_000_000;
 const SIGUSR1: i32 = libc::SIGUSR1;
 
@@ -162,7 +162,7 @@ impl<'a> Recorder<'a> {
     }
 
     fn recording(&mut self) -> Result<Recording> {
-        // Reading the kernel's events takes time, for which there are no records yet.
+        // Take the end time first: no records exist yet for the time that reading the kernel's events takes.
         let now_ns = sys::monotonic_ns();
         self.read()?;
         self.read_kernel();

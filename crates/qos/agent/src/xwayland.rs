@@ -41,7 +41,7 @@ fn installed_compositors() -> Vec<Compositor> {
 
 /// The steps of an installation.
 struct Steps<'a> {
-    /// Only says what would be done.
+    /// Only reports what would be done.
     is_dry: bool,
     say: &'a mut dyn FnMut(&str),
     any: bool,

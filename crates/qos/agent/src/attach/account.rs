@@ -37,8 +37,8 @@ pub struct Account {
 
 #[derive(Clone, Copy, Debug)]
 struct Running {
-    /// [`UNKNOWN`] after a wait: the server then first executes requests that it read earlier. They belong to the
-    /// client that it reads from next.
+    /// [`UNKNOWN`] after a wait: the server first executes requests that it read before the wait. They are assumed to
+    /// belong to the client that it reads from next.
     descriptor: i32,
     since_ns: u64,
     /// Length of the uninterrupted work for this descriptor before `since_ns`.
@@ -74,7 +74,7 @@ impl Account {
         self.running = Some(Running { descriptor, since_ns: event.at_ns, stretch_ns });
     }
 
-    /// Records that the server closes this descriptor. Returns the new number for its work; `None` if there is no work.
+    /// Records that the server closes this descriptor. Returns the number that replaces it; `None` if it has no work.
     pub fn close(&mut self, descriptor: i32) -> Option<i32> {
         let number = UNKNOWN - 1 - self.closed;
         let running = self.running.as_mut().filter(|running| running.descriptor == descriptor);

@@ -52,7 +52,7 @@ fn needs(report: &Report) -> String {
     rhythm(report).map_or_else(|| part.clone(), |rhythm| format!("{rhythm} and {part}"))
 }
 
-/// The reason for a client that disconnected before a decision.
+/// The reason why nothing was reserved for a client that disconnected before a decision.
 pub fn too_few_jobs(jobs: usize) -> String {
     match jobs {
         0 => "it had no work while it was watched".to_owned(),

@@ -38,7 +38,7 @@ pub struct ServerProcess {
     pub program: String,
 }
 
-/// How to ask a server.
+/// How to query a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Visit {
     Query,

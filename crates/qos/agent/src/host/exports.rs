@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-//! Reads a server program's dynamic symbol table to find out whether it exports what xqos needs, without running it.
+//! Reads a server program's dynamic symbol table to find out whether the program exports the symbols that xqos needs.
 //!
-//! Debian's Xorg, Xvfb, Xephyr and Xtigervnc export it. Xwayland, and servers linked without export flags (Xvfb and
+//! Debian's Xorg, Xvfb, Xephyr and Xtigervnc export them. Xwayland, and servers linked without export flags (Xvfb and
 //! Xephyr of some other distributions), do not, so they are served through libc.
 
 use crate::error::{Result, asking, refused};

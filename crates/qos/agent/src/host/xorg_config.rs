@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 /// The file that loads xqos, as installed by `make install`.
 const OURS: &str = "20-xqos.conf";
-/// The folder of Xorg's main configuration file, and of a file named by a relative path.
+/// The folder of Xorg's main configuration file. A relative path on the command line starts here, too.
 const FOLDER: &str = "/etc/X11";
 
 /// A module section that replaces ours.

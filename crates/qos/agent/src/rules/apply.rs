@@ -113,7 +113,7 @@ pub struct Applier<S, A, B> {
     unable: BTreeSet<String>,
     /// The last refusal, until it is taken.
     pub refusal: Option<String>,
-    /// The server did not answer in time, so that not all settings were requested: all clients must be evaluated again.
+    /// The server did not answer in time, so some settings were not requested: all clients must be evaluated again.
     pub late: Option<Error>,
 }
 
@@ -128,9 +128,9 @@ impl<S: Server, A: Auto, B: Boost> Applier<S, A, B> {
         Applier { server, auto, boost, clients: BTreeMap::new(), unable: BTreeSet::new(), refusal: None, late: None }
     }
 
-    /// Applies the chosen settings of these clients, unless another program has made them. Returns messages.
+    /// Applies the chosen settings to these clients, except settings that another program has made. Returns messages.
     ///
-    /// Requests are sent as they are decided, with one wait for all replies: five hundred waits would take most of a
+    /// All requests are sent before a single wait for the replies, because five hundred waits would take most of a
     /// second on a busy machine. If a request is refused, its client's state is restored and its settings are requested
     /// again, one at a time, so that the refusal is reported and stored. Requesting the same setting twice has no
     /// effect.

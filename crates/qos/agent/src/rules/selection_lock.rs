@@ -91,7 +91,7 @@ impl SelectionLock {
         Ok(SelectionLock { window, selection, targets: [status?, reload?] })
     }
 
-    /// Returns true if another client has taken the selection with this event.
+    /// Returns true if this event reports that another client has taken the selection.
     pub fn is_lost_by(&self, event: &Event) -> bool {
         matches!(event, Event::SelectionClear(clear) if clear.owner == self.window && clear.selection == self.selection)
     }

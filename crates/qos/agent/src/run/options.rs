@@ -16,8 +16,8 @@ use xqos_text::quantity::Reservation;
 /// Starts a program with a reservation, a weight or processor time
 ///
 /// Each X connection of the program gets these settings as soon as it is made, even if the program is started through a
-/// shell, env, nice or a launcher that forks and exits. Programs that it starts itself get nothing: a reservation for a
-/// panel or a terminal is not meant for everything that is opened from it. All settings end with the connections.
+/// shell, env, nice or a launcher that forks and exits. Programs that it starts itself get no settings: a reservation
+/// for a panel or a terminal is not meant for the programs started from it. All settings end with the connections.
 ///
 /// With --reserve auto, xqos measures the program: a connection with a steady rhythm, such as that of a video player,
 /// gets what it needs, and its reservation follows later changes.
@@ -69,7 +69,7 @@ not be started, or was refused with --strict. INT, TERM and HUP are passed on to
 it.";
 
 impl Options {
-    /// Refuses what is known to be impossible before the program is started.
+    /// Refuses impossible options before the program is started.
     pub(super) fn check(&self, session: &Session, info: &ServerInfo) -> Result<()> {
         if self.strict && self.reserve == Some(Amount::Auto) {
             bail!("auto can reserve only when the program runs: leave out --strict");

@@ -32,7 +32,7 @@ pub struct Client {
     pub used: f64,
     /// Processor time of its process in the interval, as a part of one processor.
     pub process_share: Option<f64>,
-    /// Waits in the interval, as in the entry.
+    /// Histogram of the waits in the interval, with the classes of the entry.
     pub waits: [u32; WAITS],
     pub title: Option<String>,
     /// Response times in the interval, if there is a trace.
@@ -250,7 +250,7 @@ impl Client {
         self.entry.flags & flag != 0
     }
 
-    /// Returns true if the charged share differs from its own share.
+    /// Returns true if its charged time differs noticeably from its own server time.
     pub fn is_charged_otherwise(&self) -> bool {
         let own_ns = self.entry.server_time_ns;
         self.entry.charged_ns.abs_diff(own_ns) > (own_ns / 100).max(1_000_000)

@@ -97,7 +97,7 @@ impl Sampler {
     pub fn sample(&mut self) -> Result<Sample> {
         self.read();
         let now = Readings::of(&self.session.control)?;
-        // Ask before the figures of the interval are taken, because the server may not answer in time.
+        // Query these first: if the server does not answer in time, the figures of the interval must be kept.
         let longest_requests = self.longest_requests(&now)?;
         let Readings { info, list, .. } = &now;
         // During a server grab, other clients' requests about windows would block.
