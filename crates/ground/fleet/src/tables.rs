@@ -88,7 +88,7 @@ table! { "sessions" Sessions Session "One row for each trace." {
     policy: Option<&'a str> = "The last policy; null if the trace does not contain it.",
     has_kernel: bool = "Recorded with `--kernel`: waits for a processor are distinguished from waits for the server.",
     records: i64 = "Number of records.",
-    lost_records: i64 = "Number of lost records; figures are too low by their contents.",
+    lost_records: i64 = "Number of lost records; other figures do not include them.",
     decisions: i64 = "Number of times that the server's next client was chosen.",
     early_ends: i64 = "Slices that ended early because a better client had arrived.",
 } }

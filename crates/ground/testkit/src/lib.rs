@@ -2,8 +2,8 @@
 //! Helpers for the tests of all crates: they find required programs and files, report skipped tests (no test is skipped
 //! silently), wait for conditions, draw random numbers, and create temporary folders.
 //!
-//! A test may need only what scripts/setup installs for tests. Anything else is refused even where it is installed, so
-//! that the test fails on the author's machine and not on a fresh one.
+//! A test may use only programs and files that scripts/setup installs for tests. Others are refused even if they are
+//! installed, so that the test fails on the author's machine and not first on a fresh one.
 //!
 //! Each skipped test adds a line to the file that `XQOS_SKIPS` names. At the end, `make test` counts and prints these
 //! lines.
@@ -41,7 +41,7 @@ pub fn left_out(why: impl Display) {
 }
 
 /// The path of a program. If it is not installed, the test is skipped. Panics if scripts/setup does not install the
-/// program for tests (for `make test-lab`: nor for the lab).
+/// program for tests (with `make test-lab`: neither for tests nor for the lab).
 pub fn program(name: &str) -> Option<PathBuf> {
     refuse_unlisted("program", name, is_lab());
     let path = std::env::var_os("PATH").unwrap_or_default();

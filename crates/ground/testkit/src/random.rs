@@ -5,8 +5,8 @@ use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::ops::RangeInclusive;
 
-/// The seed of a random test: a new one in each run, or the value of `XQOS_TEST_SEED`. A test that fails prints it,
-/// because the test harness shows the output of failed tests.
+/// The seed of a random test: a new one in each run, or the value of `XQOS_TEST_SEED`. The test prints it,
+/// and the test harness shows the output of failed tests.
 pub fn seed() -> u64 {
     let set = std::env::var("XQOS_TEST_SEED").ok();
     let set = set.map(|seed| seed.parse().expect("XQOS_TEST_SEED is a whole number"));

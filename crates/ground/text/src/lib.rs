@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Text for people: how quantities, times and tables are parsed and printed. It knows no command line and no X server.
+//! Parses and prints quantities, times and tables. Depends on neither the command line nor the X server.
 //!
 //! | module | contents |
 //! |---|---|
