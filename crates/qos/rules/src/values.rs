@@ -30,7 +30,7 @@ pub fn read(text: &str, of: &Range) -> Result<u32, String> {
     }
 }
 
-/// Like [`read`], as a parser of the command line.
+/// Returns [`read`] for this range, as a value parser of the command line.
 pub fn reader(of: &'static Range) -> impl Fn(&str) -> Result<u32, String> + Clone + Send + Sync {
     move |text| read(text, of)
 }
