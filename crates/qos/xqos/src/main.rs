@@ -54,7 +54,7 @@ Examples:
 
 Words:
   client         a program's connection to the X server
-  request        one operation that a client asks for; it is never interrupted
+  request        one operation that a client asks for; only long ones can be cut
   reservation    budget / period: guaranteed server time in each period
   deadline       end of the current period; the earliest deadline comes first
   slice          how long a client is served before another may be served

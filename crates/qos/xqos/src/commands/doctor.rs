@@ -341,19 +341,19 @@ fn service_words(service: &Service, missing: &[&str]) -> Vec<(&'static str, Stri
     lines
 }
 
-/// Describes after what time long requests are cut, or why they cannot be cut.
+/// Describes the time after which long requests are cut, or why they cannot be cut.
 fn cut_words(service: &Service) -> String {
     let Service { settings: Settings { cut, through_libc, .. }, release, .. } = service;
     match cut.part_us {
         0 if cut.is_possible => "not cut: cutting is switched off (`xqos policy --cut on`)".to_owned(),
         us if cut.is_possible => format!("cut after {}, to serve other clients (`xqos policy --cut`)", Micros(us)),
         _ if *through_libc => "cannot be cut: through libc, xqos does not see single requests".to_owned(),
-        _ if !is_cut_in(release) => format!("cannot be cut: only in release 21.1, and this is {release}"),
+        _ if !is_cut_in(release) => format!("cannot be cut: xqos cuts only in release 21.1, and this is {release}"),
         _ => "cannot be cut: the server does not export everything that this needs".to_owned(),
     }
 }
 
-/// Returns true if xqos knows the records of this release that cutting uses.
+/// Returns true if xqos knows the server records of this release that it needs to cut requests.
 fn is_cut_in(release: &str) -> bool {
     release.strip_prefix("21.1").is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }

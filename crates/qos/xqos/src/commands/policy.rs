@@ -51,7 +51,7 @@ pub struct Arguments {
     json: bool,
 }
 
-/// Options that `xqos server` has as well.
+/// Options shared with `xqos server`.
 #[derive(Args, Debug)]
 pub struct Shared {
     #[arg(long, value_name = "TIME", value_parser = reader(&POLICY_SLICE), help = POLICY_SLICE.help)]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! `xqos why`: explains why programs waited for the X server.
 //!
-//! A recorder keeps the latest records. After a long wait they become a folder with the trace, its page and the
+//! A recorder keeps the latest records. After a long wait, it writes a folder with the trace, its page and the
 //! explanation. [`xqos_trace::why`] finds the cause, `text` puts it into words.
 
 mod report;
@@ -28,7 +28,7 @@ use xqos_trace::why::{Question, diagnose};
 /// is pressed, or at SIGUSR1, it explains the longest wait of these seconds and writes a folder xqos-why-DATE-TIME with
 /// the explanation, the trace and the trace as a page. It runs until ^C, or for the time of --time.
 ///
-/// Causes that it tells apart: one long request, a server grab, many busy clients, a server without processor, the
+/// Causes that it distinguishes: one long request, a server grab, many busy clients, a server without processor, the
 /// client's own slow link, a used-up reservation, and the server's own work.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]

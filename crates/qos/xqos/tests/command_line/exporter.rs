@@ -13,7 +13,7 @@ use std::time::Duration;
 use x11rb::protocol::xproto::ConnectionExt as _;
 use x11rb::rust_connection::RustConnection;
 
-/// How long servers may take to answer: longer than a busy machine delays them.
+/// Time limit for the answers of servers, longer than any delay on a busy machine.
 const WAIT: &str = "3s";
 
 /// A running exporter for some displays only, so that it does not query the servers of other tests.

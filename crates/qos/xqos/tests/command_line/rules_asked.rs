@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! `xqos rules status` and `reload`: a real daemon, and clients that ask or answer wrongly.
+//! `xqos rules status` and `reload`: with a real daemon, and with peers that send invalid questions or answers.
 
 use crate::fixture::{Ended, Running, Server};
 use crate::rules::{Rules, file, rule, weighs, weight};

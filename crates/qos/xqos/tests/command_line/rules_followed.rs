@@ -75,7 +75,7 @@ fn adopt_returns_a_manually_weighted_client_to_the_rules() {
     weighs(&server, newcomer.pid(), 3.0);
     weighs(&server, clock.pid(), 2.0);
     let told = server.ask(&["rules", "adopt", "--pid", &pid]).with(0).out;
-    assert!(told.contains("is given back to the rules, was: weight 2; undo: xqos weight --client"), "{told}");
+    assert!(told.contains("follows the rules again, was: weight 2; undo: xqos weight --client"), "{told}");
     weighs(&server, clock.pid(), 3.0);
     daemon.signal("TERM");
     let said = daemon.ended().with(0).err;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! `xqos why`: deliberate stutters, and the reasons that it gives.
+//! Provokes stutters, and checks the reasons that `xqos why` gives for them.
 
 use crate::boost::is_real_time_refused;
 use crate::fixture::{Folder, Running, Server, ended, eventually, xqos};
@@ -25,7 +25,7 @@ impl Why {
         why
     }
 
-    /// Starts one that also records the kernel if allowed. Also returns whether that is allowed.
+    /// Starts `xqos why` so that it also records the kernel. The second value is true if this user may record it.
     fn with_kernel(server: &Server, folder: &Folder, options: &[&str]) -> (Why, bool) {
         let mut why = Why::spawn(server, folder, options);
         let is_refused = !why.line().contains("makes a folder; ^C ends");

@@ -15,7 +15,7 @@ use xqos_agent::session::Session;
 use xqos_cli::output::{line, note};
 use xqos_rules::setting::SettingKind;
 
-/// A setting in rules and in the server, and its default value if a command of its own sets it.
+/// A setting in rules and in the server, and its default value if it has its own command.
 type Manual = (SettingKind, OfServer, &'static str);
 
 /// Settings of a client that can be set manually.
@@ -95,7 +95,7 @@ fn confirmation(entry: &ClientEntry, given: &[Manual]) -> String {
             undo.push(command);
         }
     }
-    let done = format!("{} is given back to the rules", described(entry));
+    let done = format!("{} follows the rules again", described(entry));
     match was.is_empty() {
         true => done,
         false => format!("{done}, was: {}; undo: {}", was.join(", "), undo.join(" && ")),

@@ -117,7 +117,7 @@ struct View {
     /// The first visible line of the help, if it is open.
     help: Option<u16>,
     selected: Option<Key>,
-    /// The last place of the selected row; the row in this place is selected if the client disconnects.
+    /// Last position of the selected row; if its client disconnects, the row at this position is selected.
     at: usize,
     prompt: Option<Prompt>,
     message: String,
@@ -150,7 +150,7 @@ fn show(
     every: Duration,
     file: &mut SettingsFile,
 ) -> Result<()> {
-    // Take the first sample soon, then one for each interval.
+    // Take the first sample after at most 200 ms, then one in each interval.
     sampler.wait(Duration::from_millis(200).min(every));
     let mut sample = sampler.sample()?;
     view.remember(&sample);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! `xqos trace stats`: summarises a trace.
 //!
-//! Clients of a program that has several departed clients are summed up, so that a script which starts a new process
-//! for each query is one line.
+//! If several clients of a program have disconnected, one row shows their sum: a script that starts a new process for
+//! each query takes one row.
 
 use super::open;
 use anyhow::Result;

@@ -39,7 +39,7 @@ fn paragraph(diagnosis: &Diagnosis, header: &Header, server: &str, limit_ns: u64
     if wait.ns <= limit_ns {
         text += &format!("No client waited longer than {} for {server} in the last {span}. ", of_ns(limit_ns));
     } else if wait.is_busy {
-        text += "Only busy clients waited long, for each other. ";
+        text += "Only busy clients waited long: they delayed each other.  ";
     }
     text += &format!("{} {}", waited(wait, cause, server, &clock(wait.from, header)), reason(wait, cause, diagnosis));
     if !matches!(cause, Cause::SlowLink { .. }) {
@@ -200,7 +200,7 @@ fn advice_for(wait: &Wait, cause: &Cause, diagnosis: &Diagnosis) -> Vec<Advice> 
             .map(|one| advise("Remove the reservation, or reserve more:", &format!("xqos release {}", selector(one))))
             .collect(),
         Cause::Server { .. } if diagnosis.kernel => vec![advise("See what the server reports:", "xqos doctor")],
-        Cause::Server { .. } => vec![advise("As root, this command tells the two apart:", "sudo xqos why")],
+        Cause::Server { .. } => vec![advise("As root, this command shows which of the two it was:", "sudo xqos why")],
     }
 }
 

@@ -49,7 +49,7 @@ impl View {
         }
     }
 
-    /// The selected client as the target of a change; if there is none, leaves a message.
+    /// The selected client as the target of a change; if there is none, sets the message.
     fn target<'a>(&mut self, sample: &'a Sample) -> Option<(Target, &'a Client)> {
         let row = self.chosen(sample).filter(|_| matches!(self.page, Page::Table | Page::Details))?;
         let Cow::Borrowed(client) = row.client else {
@@ -108,7 +108,7 @@ impl View {
         }
     }
 
-    /// The client in this sample; if it has disconnected, leaves a message.
+    /// The client in this sample; if it has disconnected, sets the message.
     fn target_in<'a>(&mut self, sample: &'a Sample, target: &Target) -> Option<&'a Client> {
         let found = sample.clients.iter().find(|client| connection(&client.entry) == target.connection);
         if found.is_none() {

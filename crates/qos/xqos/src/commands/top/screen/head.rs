@@ -116,7 +116,7 @@ fn input(label: &str, wanted: &str, text: &str, width: usize) -> String {
     format!(" {label}{wanted}: {text}{ways}")
 }
 
-/// A question that a key answers.
+/// A yes-or-no question, answered with one key.
 fn question(text: &str, width: usize) -> String {
     const KEYS: &str = "?  y: yes, other keys: no";
     format!(" {}{KEYS}", cut(text, width.saturating_sub(KEYS.len() + 1)))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! The tables of clients and of the longest requests on the screen, and the text of `--once`.
 //!
-//! A request is never interrupted, so neither a policy nor a reservation protects against the longest requests.
+//! Unless requests are cut, neither a policy nor a reservation protects other clients from the longest ones.
 
 use super::View;
 use super::rows::Row;

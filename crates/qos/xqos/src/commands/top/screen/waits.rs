@@ -21,7 +21,7 @@ pub fn draw(frame: &mut Frame, area: Rect, row: &Row) {
     frame.render_widget(Paragraph::new(lines.join("\n")).block(Block::bordered().title(title)), area);
 }
 
-/// A line for each class of waits: the number in the last interval, and ever with a bar.
+/// A line for each class of waits: their number in the last interval, and in total with a bar.
 fn lines(client: &Client, width: usize) -> Vec<String> {
     let most = client.entry.waits.iter().copied().max().unwrap_or(0).max(1);
     let room = width.saturating_sub(NUMBERS) as u64;
