@@ -198,7 +198,7 @@ struct xqos_server_info {
     uint64_t uptime_ns;
     uint64_t busy_ns; /* server time spent on clients */
     uint64_t decisions;
-    uint64_t early_ends; /* slices ended early for a better client */
+    uint64_t early_ends; /* slices ended early for another client */
     uint32_t grab_holder; /* first resource id of the client that holds the server grab; 0: none */
     char reason[256]; /* why xqos stepped aside; empty while armed */
 };
@@ -271,7 +271,7 @@ struct xqos_client {
     uint32_t group_weight; /* weight set for its group, in hundredths; 0: not set */
     char group_name[32];
     char reservation_origin[32]; /* origin of its reservation: `itself`, `hand`, or a name from SetOrigin; empty: no reservation */
-    char settings_origin[32]; /* origin of its other settings: of the one that was set last and is not the default */
+    char settings_origin[32]; /* origin of its most recent other setting that is not the default */
     char host[48]; /* address from which a client on another machine connected; empty if local */
     uint32_t waits[8]; /* histogram of waits from arrival to dispatch, with the upper bounds 1, 5, 20, 50, 100, 250 and 1000 ms; the last: longer waits. Counters wrap around */
     uint32_t long_grabs; /* server grabs of one second or longer */

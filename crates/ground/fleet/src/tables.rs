@@ -90,7 +90,7 @@ table! { "sessions" Sessions Session "One row for each trace." {
     records: i64 = "Number of records.",
     lost_records: i64 = "Number of lost records; other figures do not include them.",
     decisions: i64 = "Number of times that the server's next client was chosen.",
-    early_ends: i64 = "Slices that ended early because a better client had arrived.",
+    early_ends: i64 = "Slices that ended early for another client.",
 } }
 
 table! { "clients" Clients Client "A client's usage and waits in a session, on one day." {

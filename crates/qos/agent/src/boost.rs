@@ -45,10 +45,10 @@ struct Share {
 /// Gives programs the processor while they redraw, and the X server while it serves reserved clients
 ///
 /// Runs until it is stopped. A program that gets an Expose has a real-time priority until it has answered, but no
-/// longer than the time of --expose. A program that gets input meanwhile has a higher priority, for 10 ms at most. The
-/// X server has a real-time priority during these times, and while it serves a client with a reservation, for the
-/// budget at most. All priorities are restored when this process ends, even if it is killed. Programs of other users
-/// are left alone.
+/// longer than the time of --expose. A program that gets input meanwhile has a higher priority, for at most 10 ms. The
+/// X server has a real-time priority during these times. It also has one while it serves a client with a reservation,
+/// for at most the budget. All priorities are restored when this process ends, even if it is killed. Programs of other
+/// users are left alone.
 ///
 /// This needs the right to set priorities (CAP_SYS_NICE). To raise the server as well, it needs CAP_SYS_RESOURCE or a
 /// server that runs as root. Root has both capabilities.

@@ -58,7 +58,7 @@ impl Displays {
         }
     }
 
-    /// Processes that have the display's socket; without those whose sockets this user may not inspect.
+    /// Processes that have the display's socket, except those whose sockets this user may not inspect.
     pub fn listeners(&self, display: u32) -> Vec<i32> {
         let inodes: HashSet<u64> = self.inodes(display).into_iter().collect();
         xqos_sys::pids().into_iter().filter(|&pid| !sockets(pid).is_disjoint(&inodes)).collect()

@@ -210,10 +210,10 @@ impl Run<'_> {
         match self.family.connected(pid, &Procfs) {
             Verdict::Program => self.serve(client, pid),
             Verdict::Inherited(parent) => self.report(&format!(
-                "nothing for pid {pid}: it was started by pid {parent}, which has its own connection"
+                "no settings for pid {pid}: it was started by pid {parent}, which has its own connection"
             )),
             Verdict::Stray => self.report(&format!(
-                "nothing for pid {pid}: its parent process has exited and may have been the program itself"
+                "no settings for pid {pid}: its parent process has exited and may have been the program itself"
             )),
             Verdict::Vanished => self.vanished = true,
             Verdict::Foreign => {}
@@ -294,12 +294,12 @@ impl Run<'_> {
             return;
         }
         let why = match is_wayland() {
-            true => "it may draw through Wayland, or have passed its window",
-            false => "it may have passed its window",
+            true => "it may draw through Wayland, or have asked",
+            false => "it may have asked",
         };
         note(&format!(
-            "{} made no X connection of its own, so nothing was reserved; {why} over D-Bus to a process that was already \
-             running: reserve for that process with `xqos reserve --pick`",
+            "{} made no X connection of its own, so nothing was reserved; {why} a running process over D-Bus to open \
+             its window: reserve for that process with `xqos reserve --pick`",
             self.options.shown()
         ));
     }

@@ -31,7 +31,7 @@ pub fn fields_help() -> String {
         field::json_help("server", SERVER),
         field::json_help("clients, an array", CLIENT),
         field::json_help(
-            "departed, an array: clients that left in the interval, or since the server began, summed up",
+            "departed, an array: sums of clients that left in the interval, or since the server started",
             DEPARTED
         )
     )

@@ -127,7 +127,7 @@ impl Session {
         let is_own = |entry: &ClientEntry| entry.flags & entry_flag::YOU != 0;
         let us = self.control.clients().ok().and_then(|all| all.clients.into_iter().find(is_own));
         if us.is_some_and(|us| us.flags & entry_flag::LOCAL == 0) {
-            return refused!("{who} cannot be changed from another machine: do it on the X server's machine");
+            return refused!("{who} cannot be changed from another machine: run this on the X server's machine");
         }
         if user == 0 || entry.flags & entry_flag::LOCAL != 0 && entry.uid == user {
             return refused!(
@@ -137,9 +137,7 @@ impl Session {
             );
         }
         let whose = if entry.uid == u32::MAX { "runs on another machine" } else { "belongs to another user" };
-        refused!(
-            "{who} {whose}: do it as its user, as the user that runs the X server, or as root, on the server's machine"
-        )
+        refused!("{who} {whose}: run this as its user, as the X server's user, or as root, on the server's machine")
     }
 }
 

@@ -95,7 +95,7 @@ impl Options {
         let report = session.control.check_admission(Subject::Client(0), wanted.budget.0, wanted.period.0)?;
         if !report.admitted {
             let why = admission::explain(&report, report.failing_client, &[]);
-            bail!("{} was not started, {wanted} is refused: {why}", self.shown());
+            bail!("{} was not started, because {wanted} is refused: {why}", self.shown());
         }
         Ok(())
     }

@@ -95,7 +95,7 @@ pub const DEPARTED of left: Departed as JSON;
 "share" number("SHARE", 6, ""): "part of the time" => Value::Share(left.share);
 "server_time_ms" number("TIME", 7, ""): "server time used" => time_of_ms(left.server_time_ms);
 "requests" number("REQUESTS", 8, ""): "requests served" => count(left.requests);
-"longest_wait_ms" number("MAXWAIT", 7, ""): "longest wait of any of them since the server began" =>
+"longest_wait_ms" number("MAXWAIT", 7, ""): "longest wait of any of them since the server started" =>
     time_of_ms(left.longest_wait_ms);
 "waited_ms": "total time from arrival to dispatch" => time_of_ms(left.waited_ms);
 "uid": "their user" => Value::Other(json!(left.uid), String::new());

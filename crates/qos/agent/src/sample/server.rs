@@ -41,7 +41,7 @@ pub const SERVER of server: Server as JSON;
     Value::Share(server.running);
 "busy_ms" counter("xqos_server_busy_seconds"): "server time spent on clients" => time(server.info.busy_ns);
 "cpu_ms" counter("xqos_server_cpu_seconds"): "processor time of the server's thread" => time(server.cpu_ns);
-"early_ends" counter("xqos_early_ends"): "slices ended early for a better client" => count(server.info.early_ends);
+"early_ends" counter("xqos_early_ends"): "slices ended early for another client" => count(server.info.early_ends);
 "utilization_admitted" gauge("xqos_utilization_admitted"): "sum of budget / period of all reservations" =>
     part(server.info.admitted_utilization_ppm);
 "utilization_limit" gauge("xqos_utilization_limit"): "maximum of that sum" => part(server.limit_ppm);

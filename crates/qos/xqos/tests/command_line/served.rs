@@ -392,7 +392,7 @@ fn a_child_of_the_program_does_not_inherit() {
     let terminal = eventually("the terminal has a reservation", || {
         server.entry_called("xterm").filter(|entry| reservation(entry).is_some())
     });
-    let words = format!("nothing for pid {}: it was started by pid {}", clock["pid"], terminal["pid"]);
+    let words = format!("no settings for pid {}: it was started by pid {}", clock["pid"], terminal["pid"]);
     Lines::of(running.err()).wait_for_words(&words);
     assert_eq!(reservation(&server.entry_called("xclock").unwrap()), None);
     kill(clock["pid"].as_i64().unwrap() as i32, "TERM");
