@@ -22,13 +22,13 @@ use xqos_text::quantity::Micros;
 use xqos_text::time::of_ns;
 use xqos_trace::why::{Question, diagnose};
 
-/// Explains why programs waited for the X server: who, for how long, for what, and what to do
+/// Explains why programs waited for the X server, for how long, and what to do about it
 ///
 /// Records the server and keeps the last seconds in memory. When a client has waited longer than the limit, when Enter
 /// is pressed, or at SIGUSR1, it explains the longest wait of these seconds and writes a folder xqos-why-DATE-TIME with
 /// the explanation, the trace and the trace as a page. It runs until ^C, or for the time of --time.
 ///
-/// Causes that it distinguishes: one long request, a server grab, many busy clients, a server without processor, the
+/// Causes that it distinguishes: one long request, a server grab, many busy clients, a server without a processor, the
 /// client's own slow link, a used-up reservation, and the server's own work.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]

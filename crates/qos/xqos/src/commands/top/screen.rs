@@ -42,7 +42,7 @@ const HISTORY: usize = 240;
 /// Longest time until a key press takes effect.
 const KEY_EVERY: Duration = Duration::from_millis(100);
 
-/// Lines that the table keeps if the waits are shown below it.
+/// Minimum number of lines of the table when the waits are shown below it.
 const LEAST_ROWS: u16 = 5;
 
 #[derive(Clone, Debug, PartialEq, Eq)]

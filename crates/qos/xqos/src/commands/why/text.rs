@@ -130,7 +130,7 @@ fn ran_for(ran: &Ran) -> String {
     format!("{}{priority} for {}", ran.thread.name, of_ns(ran.ns))
 }
 
-/// Clients that took at least a hundredth of the wait.
+/// Names the clients that were served for at least a hundredth of the wait.
 fn meanwhile(served: &[Served], wait_ns: u64) -> String {
     let served: Vec<&Served> = served.iter().filter(|one| one.ns >= wait_ns / 100).collect();
     if served.is_empty() {
