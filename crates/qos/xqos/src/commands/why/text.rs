@@ -39,7 +39,7 @@ fn paragraph(diagnosis: &Diagnosis, header: &Header, server: &str, limit_ns: u64
     if wait.ns <= limit_ns {
         text += &format!("No client waited longer than {} for {server} in the last {span}. ", of_ns(limit_ns));
     } else if wait.is_busy {
-        text += "Only busy clients waited long: they delayed each other.  ";
+        text += "Only busy clients waited long: they delayed each other. ";
     }
     text += &format!("{} {}", waited(wait, cause, server, &clock(wait.from, header)), reason(wait, cause, diagnosis));
     if !matches!(cause, Cause::SlowLink { .. }) {
