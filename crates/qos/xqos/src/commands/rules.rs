@@ -28,7 +28,7 @@ Examples:
   xqos rules check                check the rule files for mistakes
   xqos rules dry-run              show what rules would set for each client
   xqos rules run                  apply them until ^C or `xqos rules off`
-  xqos rules status               show what applies, since when, to which clients
+  xqos rules status               show which rules apply, and to which clients
   xqos explain --pick             click on a window: which rules apply, and why
   xqos rules adopt --pid 4711     drop manual settings; rules apply again
 
