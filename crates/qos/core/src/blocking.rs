@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 //! The blocking time B: the longest time for which a running request kept a client with a reservation waiting.
 //!
-//! A request, or a part of one that is cut, cannot be interrupted, so B is a lower bound on the response time (Manica
-//! et al., section 3.3) and a term of the admission test. The observed value is the maximum over a sliding window of
-//! two halves, so an old outlier does not cause refusals forever. Only waits of clients with a reservation count, and
-//! the value is cleared when the last reservation ends. The first reservation is therefore admitted by utilization
-//! alone, even on a server with long requests.
+//! The server cannot interrupt a request, or a part of a cut request, so B is a lower bound on the response time
+//! (Manica et al., section 3.3) and a term of the admission test. The observed value is the maximum over a sliding
+//! window of two halves, so an old outlier does not cause refusals forever. Only waits of clients with a reservation
+//! count, and the value is cleared when the last reservation ends. The first reservation is therefore admitted by
+//! utilization alone, even on a server with long requests.
 
 use crate::Time;
 use crate::words::Words;

@@ -10,8 +10,8 @@
 //! level that rises while the server is busy and falls while it is idle. At a load of [`BUSY_PERCENT`] % it stays
 //! constant. Being busy for one frame does not start contention, and a small change in load does not toggle it.
 //!
-//! A server that is ready to run and has no processor does not rest: its clients wait. Only the kernel knows how long
-//! that was. While the server is busy enough that this could matter, it is asked every few milliseconds.
+//! Time for which the server is ready to run but has no processor is not idle time: its clients wait. Only the kernel
+//! measures it, so at loads at which it could matter the kernel is queried every few milliseconds.
 
 use crate::Time;
 
@@ -19,9 +19,9 @@ use crate::Time;
 pub const BUSY_PERCENT: u64 = 85;
 /// The longest busy period without contention: longer than a frame, but too short for a person to notice.
 pub const BEGINS_AFTER_NS: u64 = 20_000_000;
-/// Least time between two questions about the time without a processor, unless contention would end.
+/// The shortest interval between two queries of the kernel, unless contention would end.
 const ASK_EVERY_NS: u64 = 5_000_000;
-/// The load, in percent, below which the kernel is not asked.
+/// The load, in percent, below which the kernel is not queried.
 const ASK_ABOVE_PERCENT: u64 = 40;
 /// The level at which contention begins.
 const FULL: u64 = BEGINS_AFTER_NS * (100 - BUSY_PERCENT);
@@ -35,11 +35,11 @@ pub struct Contention {
     is_on: bool,
     /// The end of the last slice or of the last wait for a client.
     since: Time,
-    /// The beginning of the slice after which the kernel was last asked, or could have been.
+    /// The beginning of the slice after which a query was last due; at small loads it is skipped.
     asked: Time,
-    /// Its answer, if it was asked and told: the time without a processor since the server's start.
+    /// The kernel's last answer, if any: the time without a processor since the server's start.
     delayed_ns: Option<u64>,
-    /// The level at `asked`, and busy time and rests since then.
+    /// The level at `asked`, and the busy time and idle time since then.
     known: u64,
     busy_ns: u64,
     rest_ns: u64,
@@ -59,7 +59,7 @@ impl Contention {
 
     /// Records that clients were served from `start` to `end`. Returns the new state if contention began or ended.
     ///
-    /// `ask_delayed_ns` asks the kernel how long the server has been ready to run and had no processor since its start.
+    /// `ask_delayed_ns` asks the kernel how long since its start the server has been ready to run but had no processor.
     pub fn served(&mut self, start: Time, end: Time, ask_delayed_ns: impl FnOnce() -> Option<u64>) -> Option<bool> {
         let rest_ns = start.since(self.since);
         self.rest_ns = self.rest_ns.saturating_add(rest_ns);
@@ -81,7 +81,7 @@ impl Contention {
         has_changed.then_some(is_on)
     }
 
-    /// Counts the time without a processor in the rests since the last question as busy.
+    /// Counts the time without a processor since the last query as busy instead of idle.
     fn correct(&mut self, delayed_ns: Option<u64>) {
         let before = core::mem::replace(&mut self.delayed_ns, delayed_ns);
         let delayed_ns = delayed_ns.zip(before).map_or(0, |(now, before)| now.saturating_sub(before)).min(self.rest_ns);
@@ -154,7 +154,7 @@ mod tests {
     }
 
     /// The server is busy for `busy_us` of each ms, and has no processor for `delayed_us` of the rest. Returns when
-    /// contention began and ended, in milliseconds, and how often the kernel was asked.
+    /// contention began and ended, in milliseconds, and how often the kernel was queried.
     fn changes_with_delays(busy_us: u64, delayed_us: u64) -> (Vec<(u64, bool)>, u64) {
         let (mut contention, mut asked) = (Contention::new(Time(0)), 0);
         let changes_ms = (0..5000).filter_map(|ms| {

@@ -81,7 +81,7 @@ impl Rank {
     }
 }
 
-/// What an arrival must beat to end the running slice: plain data, so the watcher can decide without the scheduler.
+/// The values that an arrival must beat to end the running slice: plain data, so the watcher needs no scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Contest {
     /// The rank of the running client when the slice began.

@@ -21,8 +21,8 @@ pub enum Fact {
     Withdrawn { client: ClientId },
     /// User input was delivered to a client.
     Input { client: ClientId },
-    /// An Expose was delivered to a client; `cause` is the client that caused it with a request. If the client then
-    /// starts to count as exposing, the outcome is [`Outcome::Held`] if the cause has to wait for it, otherwise
+    /// An Expose was delivered to a client; `cause` is the client that caused it with a request. If this marks the
+    /// client as exposing, the outcome is [`Outcome::Held`] if the cause is now held for it, otherwise
     /// [`Outcome::Changed`].
     Exposed { client: ClientId, cause: Option<ClientId> },
     /// A request of this client caused work for a compositor or window manager. The outcome is [`Outcome::Changed`] if

@@ -2,8 +2,8 @@
 //! A binary heap that records the position of each client, so that a client can be moved or removed in O(log n).
 //!
 //! Invariants: `places[c]` is the position of `c` in `entries`, or `ABSENT`; no entry is smaller than its parent. Only
-//! [`Heap::reserve`] allocates; it makes room for all clients. The free functions are for several heaps that share one
-//! `places`, which is possible because a client is in at most one of them.
+//! [`Heap::reserve`] allocates; it makes room for all clients. The free functions serve several heaps that share one
+//! `places`; each client is in at most one of these heaps.
 
 use crate::ClientId;
 use alloc::vec::Vec;

@@ -7,7 +7,7 @@
 //! second").
 //!
 //! - A client is **exposing** from an Expose that it receives until it has answered (one of its requests was served and
-//!   it is idle again), for at most the limit (the N ms of that message).
+//!   it is idle again), for at most the limit (the N ms in Shatrov's message).
 //! - A client that did not answer its last Expose in time is **behind**: it is still in an earlier redraw, which does
 //!   not cover the new Expose. Such a client must answer twice; otherwise the waiting client would be released each
 //!   time an old redraw ends.
@@ -69,7 +69,7 @@ pub(crate) struct Mark {
 
 impl Mark {
     /// True if another Expose now would find the client in the middle of a redraw. After twice the limit, the client is
-    /// assumed not to draw.
+    /// assumed not to redraw.
     pub fn is_mid_redraw(&self, limit_ns: u64, now: Time) -> bool {
         !self.redraw_ended && now < self.until.after(limit_ns)
     }

@@ -177,8 +177,8 @@ pub(crate) trait Policy: Debug + Send {
         Defence::default()
     }
 
-    /// Writes or restores the state of the policy and of all connected clients, which have joined; `None` if the words
-    /// are not a valid state.
+    /// Writes or restores the state of the policy and of all connected clients. All clients must have joined. `None`:
+    /// the words are not a valid state.
     fn carry(&mut self, _clients: &[ClientId], _words: &mut Words<'_>) -> Option<()> {
         Some(())
     }

@@ -25,9 +25,9 @@ pub struct Range<T: 'static = u32> {
     /// Words that commands accept, with their values.
     pub words: &'static [(&'static str, T)],
     pub unit: Unit,
-    /// The step of the values, for the error that a value is finer.
+    /// The step of the values, for the error message "... is finer than ...".
     pub finer: &'static str,
-    /// What the commands accept, for errors; the words if the value is a time.
+    /// The accepted values, for the error message "... is not ..."; only the accepted words if the value is a time.
     pub wanted: &'static str,
     /// The help of the command line option.
     pub help: &'static str,

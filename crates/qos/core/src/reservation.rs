@@ -43,7 +43,7 @@ impl ReservationKind {
     }
 }
 
-/// For callers that only know hard and soft.
+/// For callers that distinguish only hard and soft.
 impl From<bool> for ReservationKind {
     fn from(is_hard: bool) -> ReservationKind {
         if is_hard { ReservationKind::Hard } else { ReservationKind::Soft }
@@ -170,8 +170,8 @@ impl ReservationState {
         !self.depleted
     }
 
-    /// Adds the number of budgets that repays the debt, but at most `most_periods`. This is computed in one step,
-    /// because a damaged trace can contain an enormous debt.
+    /// Adds as many budgets as repay the debt, at most `most_periods`. This is computed in one step, because a damaged
+    /// trace can contain an enormous debt.
     fn recharge(&mut self, most_periods: u64, now: Time) {
         let (budget_ns, period_ns) = (signed(self.reservation.budget_ns).max(1), self.reservation.period_ns.max(1));
         let debt_ns = self.budget_left_ns.min(0).unsigned_abs();

@@ -16,8 +16,8 @@
 //!   a later deadline.
 //!
 //! Members are not moved one by one when a budget ends or is renewed: members of a soft reservation are always in the
-//! best-effort queue as well, which is not consulted while a reservation has budget. A renewal resets `known`, because
-//! idle members have to be watched again: the watcher knows only the members before that index in `idle`.
+//! best-effort queue as well, which is not consulted while a reservation has budget. The watcher knows the first
+//! `known` members in `idle`. A renewal resets `known`, because idle members must then be watched again.
 //!
 //! Invariants: a member that is not paced is in `ready` or in `idle`. A reservation is in `with_budget` if it has
 //! budget and a ready member, in `to_watch` if it has budget and an idle member that the watcher does not know, and in

@@ -38,8 +38,8 @@ use alloc::vec::Vec;
 /// After a slice longer than this, idle clients are watched, because they might have to wait.
 const LONG_SLICE_NS: u64 = 1_000_000;
 /// A client that issued one request and waited for the reply is expected to run at most this many times as long as its
-/// last slice. Clients whose arrival would end the slice only later are not watched: with a dozen such running clients,
-/// watching all idle clients caused 8000 useless wakeups per second.
+/// last slice. Clients whose arrival could end the slice only after that are not watched. With a dozen synchronous
+/// clients, watching all idle clients caused 8000 useless wakeups per second.
 const EXPECTED_FACTOR: u64 = 2;
 /// Idle clients are watched for 100 ms after a long slice. Without long slices, watching would only cost time.
 const LONG_SLICE_MEMORY_NS: u64 = 100_000_000;

@@ -9,7 +9,7 @@
 //! model of Shin and Lee, 2003, in its linear form). The gap therefore counts as blocking, and reservations together
 //! get at most the share a.
 
-/// A processor reservation. Period 0: as far as is known, the server gets the processor whenever it needs it.
+/// A processor reservation. Period 0: no limit on the server's processor time is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Supply {
     /// Qs, in nanoseconds.

@@ -5,8 +5,8 @@
 
 use crate::{Mode, Service, Time};
 
-/// Upper bounds of the classes in which waits are counted; the last class has no bound. The bounds range from a
-/// hundredth of what a person notices up to what makes people complain.
+/// Upper bounds of the classes in which waits are counted; the last class has no bound. The bounds range from 1 ms,
+/// which nobody notices, to 1 s, about which users complain.
 pub const WAIT_BOUNDS_NS: [u64; 7] =
     [1_000_000, 5_000_000, 20_000_000, 50_000_000, 100_000_000, 250_000_000, 1_000_000_000];
 /// A grab of at least this length visibly freezes the screen.
@@ -17,7 +17,7 @@ pub const LONG_GRAB_NS: u64 = 1_000_000_000;
 pub struct Usage {
     pub connected: Time,
     pub server_time_ns: u64,
-    /// Server time charged to it. Includes what window managers did for it, but not what it did for other clients.
+    /// Server time charged to it. Includes the work of window managers for it, but not its own work for other clients.
     pub charged_ns: u64,
     /// The part of the server time that was paid from its reservation.
     pub reserved_time_ns: u64,

@@ -11,7 +11,7 @@ use xqos_core::{
     ReservationState, Role, Scheduler, Service, Slice, Time,
 };
 
-/// A scheduler, its clock, and the state that the scheduler cannot be queried for.
+/// A scheduler, its clock, and state for which the scheduler has no query.
 #[derive(Debug)]
 struct Server {
     scheduler: Scheduler,
@@ -139,7 +139,7 @@ impl Server {
         }
     }
 
-    /// Replenishes until nothing changes. Each client may resume only once, because that accounts for all time passed.
+    /// Replenishes until nothing changes. Each client may resume only once: this accounts for all time that has passed.
     fn replenish(&mut self) {
         let (mut told, mut groups) = (Vec::new(), Vec::new());
         loop {
@@ -235,7 +235,7 @@ impl Server {
             Choice::Client(client, Mode::BestEffort) => {
                 assert_eq!(with_budget().next(), None, "best effort is picked while a reserved client has work");
                 assert_ne!(scheduler.policy(), PolicyKind::Stock, "stock picks no client");
-                // If other clients wait, there is a gap between two desktop turns.
+                // Between two turns, desktop clients wait until the other clients have been served.
                 let must_wait = |id| scheduler.is_desktop_client(id) && scheduler.desktop_turn(self.now) > self.now;
                 let higher = ready().find(|&id| !must_wait(id) && self.place(id) < self.place(client));
                 assert_eq!(higher, None, "{client:?} is picked before this client of a better tier");
@@ -268,7 +268,7 @@ impl Server {
             let ends = slice.contest.ends_for(self.scheduler.rank_on_arrival(client, self.now));
             let is_reserved = self.has_budget(client).is_some();
             let matters = is_reserved && ends < slice.until.min(self.now.after(self.scheduler.parameters().slice_ns));
-            assert!(!matters || self.scheduler.is_watched(client), "{client:?} is reserved, better, and not watched");
+            assert!(!matters || self.scheduler.is_watched(client), "{client:?} would win but is not watched");
         }
     }
 

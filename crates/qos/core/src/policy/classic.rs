@@ -8,8 +8,8 @@
 //! In 1987 a buffer held 4 KB and was filled once per pass. Today's servers keep reading while there is data, so here a
 //! buffer counts as empty after 4096 bytes of requests, or when there is no more data.
 //!
-//! Passes and rounds are numbered, and a client's position is (pass, round, descriptor). The set is therefore fixed by
-//! comparing numbers, without copying it.
+//! Passes and rounds are numbered, and a client's position is (pass, round, descriptor). Comparing positions therefore
+//! keeps the set of a pass fixed without a copy of it.
 
 use super::{Allowance, Facts, Key, Policy, PolicyKind, Served};
 use crate::words::Words;

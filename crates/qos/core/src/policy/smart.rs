@@ -18,10 +18,10 @@
 //! turns stay at the base, and a busy client that has dropped to the minimum never runs. Two rules of `smart` prevent
 //! this; `smart-strict` omits them:
 //!
-//! - A level is worth ten intervals, at most [`MOST_LEVEL_NS`]. A client is served before a client of higher priority
-//!   if it has waited longer by this time per level of difference.
+//! - A level is worth ten intervals, at most [`MOST_LEVEL_NS`]. A client precedes a client of higher priority once it
+//!   has waited this much longer per level between them.
 //! - A client that got less than half of an equal share since its previous turn regains the levels for which it waited,
-//!   up to the base. So it cannot wait repeatedly for the full 20 levels.
+//!   up to the base. This prevents repeated waits for the full 20 levels.
 
 use super::{Allowance, Facts, Key, Policy, PolicyKind, Served};
 use crate::words::Words;
@@ -32,8 +32,8 @@ const BASE: i8 = 0;
 /// The range of priorities in the released code.
 const MINIMUM: i8 = -20;
 const MAXIMUM: i8 = 20;
-/// A level is worth ten intervals. It scales with the interval, so that with short intervals a client does not wait for
-/// many turns per lost level.
+/// A level is worth ten intervals. This value scales with the interval, so that a lost level costs no more turns at
+/// short intervals.
 const LEVEL_INTERVALS: u64 = 10;
 /// A client 20 levels below the base therefore waits for at most a second of other clients' server time.
 const MOST_LEVEL_NS: u64 = 50_000_000;

@@ -140,7 +140,7 @@ impl Scheduler {
         admission.map_or(Outcome::None, Outcome::Admission)
     }
 
-    /// Returns true if there was one.
+    /// Ends a reservation. Returns true if there was one.
     pub(super) fn end_reservation(&mut self, holder: Holder, now: Time) -> bool {
         let had_one = self.reservations.end(holder, now);
         if had_one {

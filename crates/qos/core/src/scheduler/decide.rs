@@ -41,7 +41,7 @@ impl Scheduler {
         let running = self.running.and_then(|(client, _)| self.client(client));
         let expected_ns = running.map_or(u64::MAX, |record| record.expected_ns);
         let slice_end = self.until.min(self.contest.start.after(expected_ns.min(self.parameters.slice_ns)));
-        // A compositor may have to wait for its next turn. It must not end this search: later clients may win earlier.
+        // A compositor may have to wait for its next turn. The search goes on, because later clients may win earlier.
         let comes_first = rank.is_desktop() && rank.tier < self.contest.rank.tier;
         let ends_at = if comes_first { self.contest.start } else { self.contest.ends_for(rank) };
         if ends_at >= slice_end {

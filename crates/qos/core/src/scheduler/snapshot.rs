@@ -104,8 +104,8 @@ impl Scheduler {
         Some(())
     }
 
-    /// What follows the clients. Returns the states that the reservations of groups must have once all clients are in
-    /// their queues.
+    /// The part of the snapshot after the clients. Returns the states that the reservations of groups must have once
+    /// all clients are in their queues.
     fn carry_rest(
         &mut self,
         clients: &[ClientId],

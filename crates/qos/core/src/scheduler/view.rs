@@ -96,7 +96,7 @@ impl Scheduler {
         self.desktop.share_ppm
     }
 
-    /// True if the last [`Fact::Contention`](crate::Fact::Contention) reported contention, or if there was none yet.
+    /// True if the last [`Fact::Contention`](crate::Fact::Contention) reported contention, and before the first one.
     pub fn is_contended(&self) -> bool {
         self.contended
     }

@@ -70,7 +70,7 @@ fn synchronous_clients_do_not_starve_a_busy_one() {
     }
 }
 
-/// The six return at the base priority of `smart`, and together they demand more than the whole server.
+/// The six that pause stay at the base priority of `smart`, and together they demand more than the whole server.
 fn one_busy_and_six_that_pause(policy: PolicyKind) -> (Server, ClientId) {
     let mut server = Server::new(policy, Parameters::default(), 1);
     let busy = server.connect(Load::backlogged(100 * US..=100 * US));
@@ -161,12 +161,12 @@ fn stock_lets_the_server_choose_except_for_reserved_clients() {
     server.run_until(200 * MS);
     for slice in &server.slices {
         let expected = matches!(slice.choice, Choice::Server | Choice::Client(_, Mode::Reserved));
-        assert!(expected, "{:?} is the policy's choice, and stock makes none", slice.choice);
+        assert!(expected, "stock must leave the choice to the server, but chose {:?}", slice.choice);
     }
     let longest_ns = server.responses_ns(reserved)[30..].iter().copied().max().unwrap_or(0);
     assert!(
         longest_ns <= 300 * US,
-        "the reserved client's response is a request in progress and its own: {longest_ns}"
+        "a response of the reserved client took {longest_ns} ns, more than the request in progress and its own"
     );
     assert!(server.service_ns(busy, None) > 150 * MS);
 }
@@ -193,7 +193,7 @@ fn no_client_is_picked_while_one_of_higher_sync_priority_is_ready() {
                 let passed_over = priorities.iter().find(|&(&other, &priority)| {
                     priority > priorities[&run.client] && server.had_work_at(other, run.start_ns)
                 });
-                assert_eq!(passed_over, None, "seed {seed}, policy {}: {run:?} came first", policy.name());
+                assert_eq!(passed_over, None, "seed {seed}, policy {}: {run:?} was served first", policy.name());
             }
         }
     }

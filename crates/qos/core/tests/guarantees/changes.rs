@@ -24,7 +24,7 @@ fn reserving_repeatedly_gives_no_more_than_reserving_once() {
         assert!(
             reserved_ns <= 102 * MS + request_ns,
             "a reservation of 10 % that is set again each millisecond got {reserved_ns} ns of a second ({kind:?}, \
-             requests of {request_ns} ns), the others {}: what it used, and owes, must survive the change",
+             requests of {request_ns} ns), the others {}: its use and its debt must survive the change",
             server.service_ns(others, None)
         );
     }
@@ -60,7 +60,7 @@ fn using_an_idle_server_by_the_papers_soft_rule_leaves_no_long_debt() {
     assert!(server.try_reserve(client, ms(1, 10, Hard)));
     server.run_until(3 * SECOND);
     let got_ns = server.service_ns(client, None) - 2 * SECOND;
-    assert!((97 * MS..=101 * MS).contains(&got_ns), "{got_ns} ns of a second, of 1 ms in 10 ms");
+    assert!((97 * MS..=101 * MS).contains(&got_ns), "1 ms in 10 ms gave {got_ns} ns of a second");
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn ending_and_renewing_a_reservation_cancels_no_debt() {
         }
     }
     let reserved_ns = server.service_ns(client, Some(Mode::Reserved));
-    assert!(reserved_ns <= 201 * MS + 9 * MS, "10 % of 2 s, and {reserved_ns} ns were given");
+    assert!(reserved_ns <= 201 * MS + 9 * MS, "{reserved_ns} ns were given instead of 10 % of 2 s");
 }
 
 #[test]

@@ -30,7 +30,7 @@ fn endless() -> Load {
 
 /// The largest excess of a client's service over `share` of any window.
 fn most_above_share(server: &Server, client: ClientId, share: f64) -> f64 {
-    // Service minus share falls and rises over time; the result is its largest rise.
+    // `level` is the client's service minus `share` of the elapsed time; the result is its largest rise.
     let (mut level, mut lowest, mut most): (f64, f64, f64) = (0.0, 0.0, 0.0);
     let mut at_ns = server.runs.first().map_or(0, |run| run.start_ns);
     for run in &server.runs {
@@ -98,7 +98,7 @@ fn an_endlessly_busy_compositor_leaves_others_their_share_of_any_window() {
         let above = most_above_share(&server, compositor, share);
         assert!(above <= bound, "seed {seed}, share {share}: {above} ns above it in some window, {bound} allowed");
         let got = server.service_ns(compositor, None) as f64 / server.now_ns as f64;
-        assert!(got >= share * 0.5, "seed {seed}, share {share}: and it is not held back either, {got}");
+        assert!(got >= share * 0.5, "seed {seed}, share {share}: the compositor got only {got}");
     }
 }
 
@@ -219,7 +219,7 @@ fn an_endlessly_busy_window_manager_delays_others_by_no_more_than_its_part_of_a_
     }
 }
 
-/// While a client and the window manager answer each other, others get as much as beside a single busy client.
+/// While a client and the window manager answer each other, others get as much as with one busy client.
 #[test]
 fn a_client_pays_for_the_work_of_a_window_manager_that_it_causes() {
     for (others, seed) in [(1, 1), (3, 2), (8, 3)] {
@@ -233,12 +233,12 @@ fn a_client_pays_for_the_work_of_a_window_manager_that_it_causes() {
         server.scheduler.handle(Time(0), Fact::WorksFor { client: id, payer: culprit });
         server.run_until(4 * SECOND);
         let [managed, paid, got] = [id, culprit, bystander].map(|id| server.service_ns(id, None));
-        assert!(managed > SECOND / 4, "{others} others: it has work: {managed} ns");
+        assert!(managed > SECOND / 4, "{others} others: the window manager ran for only {managed} ns");
         let charged = [id, culprit, bystander].map(|id| server.scheduler.usage(id).expect("connected").charged_ns);
-        assert_eq!(charged, [0, managed + paid, got], "the accounting reports this");
-        assert!(paid + 20 * MS < got, "{others} others: it pays: {paid} of {got} ns");
+        assert_eq!(charged, [0, managed + paid, got], "the window manager's time is charged to the client");
+        assert!(paid + 20 * MS < got, "{others} others: the client that pays got {paid} ns, another client {got} ns");
         // The bound does not hold if the window manager's work alone exceeds one client's share.
         let part = (managed + paid).saturating_sub(got);
-        assert!(part < 20 * MS || paid < 20 * MS, "{others} others: {managed} + {paid}, and {got} ns");
+        assert!(part < 20 * MS || paid < 20 * MS, "{others} others: {managed} + {paid} ns, another client {got} ns");
     }
 }

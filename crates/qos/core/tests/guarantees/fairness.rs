@@ -78,7 +78,7 @@ fn check_drift(seed: u64, noticed: bool) {
                  and up to {} less (at most {ahead_b})",
                 -least
             );
-            assert!(greatest - least <= ahead_a + ahead_b, "seed {seed}: {a:?} and {b:?} over a part of the time");
+            assert!(greatest - least <= ahead_a + ahead_b, "seed {seed}: {a:?} and {b:?} within an interval");
         }
     }
 }

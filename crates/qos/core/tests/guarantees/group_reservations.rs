@@ -108,7 +108,7 @@ fn members_share_the_budget_by_their_weights_under_every_policy() {
 }
 
 #[test]
-fn a_client_that_joins_a_group_shares_from_then_on_only() {
+fn a_client_that_joins_a_group_gets_nothing_for_the_time_before() {
     let (mut server, members) = server_with(PolicyKind::Smart, 2, &[100, 100], 200 * US, 2);
     reserve(&mut server, reservation(4, 10, Hard));
     server.run_until(SECOND);
@@ -117,7 +117,7 @@ fn a_client_that_joins_a_group_shares_from_then_on_only() {
     let before_ns = server.service_ns(members[0], None);
     server.run_until(2 * SECOND);
     let (first_ns, late_ns) = (server.service_ns(members[0], None) - before_ns, server.service_ns(late, None));
-    assert!(first_ns.abs_diff(late_ns) <= 15 * MS, "{first_ns} ns, and {late_ns} ns for the late one");
+    assert!(first_ns.abs_diff(late_ns) <= 15 * MS, "the first client got {first_ns} ns, the late one {late_ns} ns");
 }
 
 #[test]
@@ -185,7 +185,7 @@ fn an_idle_member_is_watched_again_when_its_group_is_replenished() {
     let first = server.runs.iter().find(|run| run.client == late).expect("it was served");
     assert!(
         first.start_ns - SECOND <= 100 * US + 1,
-        "it waited {} ns though its group has budget",
+        "it waited {} ns although its group has budget",
         first.start_ns - SECOND
     );
 }

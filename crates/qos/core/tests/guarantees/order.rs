@@ -77,7 +77,7 @@ fn classic_never_repeats_passes_for_a_client_of_lower_sync_priority() {
     // The bound: 10 ms for the client of high priority, then the current pass of the older client.
     assert!(
         waited_ns <= 10 * MS + 2 * 256 * 20 * US,
-        "it waited {waited_ns} ns: as many passes of its elder as the client of high priority has had"
+        "it waited {waited_ns} ns: the older client repeated the passes of the client of high priority"
     );
 }
 
@@ -96,7 +96,7 @@ fn smart_lengthens_slices_only_while_a_client_is_alone() {
     server.run_until(1400 * MS);
     assert_eq!(slice_lengths_ns(&server, 1300 * MS)[0], 15 * MS, "the maximum slice");
     server.run_until(1600 * MS);
-    assert_eq!(slice_lengths_ns(&server, 1530 * MS)[0], 5 * MS, "the timer interval, with two of them");
+    assert_eq!(slice_lengths_ns(&server, 1530 * MS)[0], 5 * MS, "the timer interval, with two clients");
 }
 
 #[test]
@@ -139,8 +139,8 @@ fn fixed_ends_a_slice_for_higher_priority_at_the_next_request() {
     server.scheduler.handle(Time(0), Fact::FixedPriority { client: high, priority: 5 });
     server.run_until(SECOND);
     let longest_ns = server.responses_ns(high).into_iter().max().unwrap_or(0);
-    assert!(longest_ns <= 4 * 100 * US, "a burst of three requests took {longest_ns} ns beside requests of 0.1 ms");
-    assert!(server.service_ns(low, None) > 900 * MS, "the low one gets the rest");
+    assert!(longest_ns <= 4 * 100 * US, "a burst of three requests took {longest_ns} ns among requests of 0.1 ms");
+    assert!(server.service_ns(low, None) > 900 * MS, "the client of low priority gets the rest");
 }
 
 #[test]

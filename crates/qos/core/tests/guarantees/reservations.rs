@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Reservations: Q in every T, no more than that if hard, and 1 - U for other clients.
 //!
-//! R is the longest request time in a test's loads. Requests cannot be interrupted, with two effects on the bounds:
+//! R is the longest request in a test's loads. Requests cannot be interrupted, with two effects on the bounds:
 //!
 //! - A budget can be exceeded by one request, and the excess is paid back in the next period. Each other reservation
 //!   can therefore take R more than its Q before a deadline, and a request of length R can be running when a period
@@ -130,11 +130,11 @@ fn the_earliest_deadline_is_served_first_in_any_order_of_replenishment() {
 
 /// The maximum service of a hard reservation in a window of m periods.
 ///
-/// Let a_k be the times from which its budgets count (deadline minus T). An arrival renews a budget only if what is
-/// left of it covers the bandwidth until the deadline, so between a_k and a_k+1 the client uses at most (a_k+1 - a_k)
-/// Q/T. A window contains at most: a first budget that is used up just before the next one begins, whole budgets at
-/// that bandwidth, and a last one that is used immediately. The sum is m Q + 2 Q (1 - Q/T), plus the request that
-/// exceeds the last budget. A client that is never idle has only whole periods: (m + 1) Q plus the request.
+/// Let a_k be the times from which its budgets count (deadline minus T). An arrival renews a budget only if the rest of
+/// the budget covers the bandwidth until the deadline, so between a_k and a_k+1 the client uses at most (a_k+1 - a_k)
+/// Q/T. A window contains at most: a first budget, used up just before the next one begins; whole budgets at that
+/// bandwidth; and a last budget, used immediately. The sum is m Q + 2 Q (1 - Q/T), plus the request that exceeds the
+/// last budget. A client that is never idle has only whole periods: (m + 1) Q plus the request.
 pub fn hard_bound_ns(reservation: Reservation, periods: u64, longest_ns: u64, goes_idle: bool) -> u64 {
     let Reservation { budget_ns, period_ns, .. } = reservation;
     let edges = if goes_idle { 2 * budget_ns * (period_ns - budget_ns) / period_ns } else { budget_ns };

@@ -249,7 +249,7 @@ impl Server {
         let arrival = self.clients.iter().map(|client| client.next_arrival_ns).min().unwrap_or(u64::MAX);
         let replenishment = self.scheduler.next_replenish().map_or(u64::MAX, |at| at.0);
         let until = arrival.min(replenishment);
-        assert!(until > self.now_ns, "nothing is picked at {} although something happened at {until}", self.now_ns);
+        assert!(until > self.now_ns, "no client is picked at {} although a client was due at {until}", self.now_ns);
         self.now_ns = until;
     }
 

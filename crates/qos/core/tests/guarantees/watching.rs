@@ -50,7 +50,7 @@ fn a_watched_client_is_returned_again_when_it_gets_a_reservation() {
         .admission();
     assert_eq!(next_to_watch(&mut scheduler, at(20)), Some(IDLE));
     scheduler.handle(at(20), Fact::Release { holder: IDLE.into() });
-    assert_eq!(next_to_watch(&mut scheduler, at(20)), Some(IDLE), "otherwise it acts like a reserved client");
+    assert_eq!(next_to_watch(&mut scheduler, at(20)), Some(IDLE), "it must be watched at its new rank");
 }
 
 #[test]
@@ -198,7 +198,7 @@ fn a_synchronous_client_is_interrupted_only_within_its_expected_time() {
         scheduler.decide(end);
         next_to_watch(&mut scheduler, end)
     };
-    assert_eq!(named_after(300, false), None, "0.6 ms are likely, and 0.7 ms would be left");
-    assert_eq!(named_after(300, true), Some(IDLE), "its slice was cut short and it has more requests");
-    assert_eq!(named_after(400, false), Some(IDLE), "0.8 ms are likely, and 0.6 would be left");
+    assert_eq!(named_after(300, false), None, "0.6 ms are expected, and an arrival wins after 0.7 ms");
+    assert_eq!(named_after(300, true), Some(IDLE), "the hog has more requests: a whole slice is expected");
+    assert_eq!(named_after(400, false), Some(IDLE), "0.8 ms are expected, and an arrival wins after 0.6 ms");
 }

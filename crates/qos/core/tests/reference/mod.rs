@@ -37,7 +37,7 @@ pub struct Client {
     is_rested: bool,
     /// The time of its arrival or of the end of its last slice.
     waits_since: u64,
-    /// The length of its last slice, if it was a single request after which the client waited.
+    /// The length of its last slice, if that was a single request after which the client became idle.
     asked_for_ns: Option<u64>,
 }
 

@@ -13,7 +13,7 @@ struct Shared {
     budget: Budget,
     /// The amount that the last picked member had paid.
     clock: i128,
-    /// True if it had a member that could be served.
+    /// True if a member could be served at the last update.
     had_work: bool,
 }
 
