@@ -3,7 +3,7 @@
 
 use xqos_x11::ByteOrder;
 
-/// What is wrong with a message, as an X error.
+/// The X error for an invalid message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Malformed {
     /// BadLength.

@@ -11,7 +11,7 @@ pub const LABEL_BYTES: usize = 32;
 pub struct Label([u8; LABEL_BYTES]);
 
 impl Label {
-    /// A name made of as many whole characters of a text as fit, without control characters.
+    /// The longest prefix of a text that fits and ends between two characters, without control characters.
     pub fn new(text: &str) -> Label {
         let mut bytes = [0; LABEL_BYTES];
         let mut end = 0;
@@ -63,7 +63,7 @@ mod tests {
     use xqos_x11::ByteOrder;
 
     #[test]
-    fn whole_characters_are_kept_and_no_control_characters() {
+    fn names_keep_whole_characters_and_drop_control_characters() {
         assert_eq!(Label::new("rule players").as_str(), "rule players");
         assert_eq!(Label::new(&"ü".repeat(40)).as_str(), "ü".repeat(15));
         assert_eq!(Label::new("a\nb\0c").as_str(), "abc");

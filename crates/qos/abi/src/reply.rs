@@ -9,7 +9,7 @@ use xqos_core::ReservationKind;
 const REMOTE: &str = "(remote)";
 const NAME_BYTES: usize = 32;
 
-/// Shortens a program's name to the whole characters that fit into the server's lists.
+/// Truncates a program's name at a character boundary to the length in the server's lists.
 pub fn cut(name: &str) -> &str {
     cut_to(name, NAME_BYTES - 1)
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Ways to make requests and settings.
+//! Constructors of requests and settings.
 
 use crate::protocol::{Request, Setting, SettingKind};
 use crate::values::{Subject, reservation};

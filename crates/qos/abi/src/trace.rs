@@ -104,9 +104,9 @@ pub enum Entry {
     /// The server had the processor for only this part of the slice that ends next, because the kernel ran other
     /// threads. Without this record it had the processor nearly all the time.
     Processor { client: ClientId, ns: u64 },
-    /// A long request lets other clients in. `done` of its `parts` figures or rows are executed.
+    /// A long request was interrupted for other clients after `done` of its `parts` figures or rows.
     Cut { client: ClientId, request: u32, done: u32, parts: u32 },
-    /// The rest of a cut request was executed now, because a request of client `by` touches the same.
+    /// The rest of a cut request was executed, because a request of client `by` uses the same pixels or resources.
     Finished { client: ClientId, request: u32, by: ClientId, ns: u64 },
     /// The current state of a reservation.
     Budget { client: ClientId, kind: ReservationKind, depleted: bool, left_ns: i64, deadline: Time },

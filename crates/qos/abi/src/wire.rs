@@ -103,7 +103,7 @@ impl<const BYTES: usize> Field<BYTES> for String {
     }
 }
 
-/// Shortens a text to the whole characters that fit.
+/// Truncates a text at a character boundary so that it fits.
 pub(crate) fn cut_to(text: &str, bytes: usize) -> &str {
     let end = (0..=bytes.min(text.len())).rev().find(|&at| text.is_char_boundary(at));
     &text[..end.unwrap_or(0)]

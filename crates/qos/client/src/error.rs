@@ -7,8 +7,8 @@ use x11rb::protocol::ErrorKind;
 use xqos_abi::{ADMISSION_ERROR, VERSION};
 use xqos_x11::codes::{BAD_ACCESS, BAD_VALUE};
 
-/// An error of a request to a server. The text is for the user of the program. It already names the cause, so there is
-/// no source, which would be printed twice.
+/// An error of a request to a server. The text is for the user of the program. It already names the cause; a source
+/// would print the cause twice.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

@@ -94,8 +94,8 @@ impl Control {
         longest_requests: ListLongestRequests -> LongestRequests;
     }
 
-    /// Until [`Control::settle`] is called, settings are sent without waiting and report success, so many requests take
-    /// one round trip. This affects all users of the connection.
+    /// Sends settings without waiting for answers until [`Control::settle`] is called, so many requests take one round
+    /// trip. Until then each one reports success. This affects all users of the connection.
     pub fn hold(&self) {
         *self.held_requests() = Some(HeldRequests::default());
     }
@@ -122,7 +122,7 @@ impl Control {
                 let answer = socket.answer();
                 held.refused.push(answer.is_err());
                 if matches!(answer, Err(Error::Late)) {
-                    // Waiting for each of the others would take just as long.
+                    // Do not wait for the other answers: each could take as long again.
                     held.is_late = true;
                     socket.skip(held.posted - held.refused.len());
                     held.refused.resize(held.posted, true);
@@ -161,7 +161,7 @@ impl Control {
         self.version
     }
 
-    /// Lists all clients. Our own X connection is marked with either transport.
+    /// Lists all clients. Our own X connection is marked over both transports.
     pub fn clients(&self) -> Result<ClientList> {
         let mut list = self.ask(Request::ListClients, ClientList::decode)?;
         if let (Transport::Socket(_), Some(own)) = (&self.transport, self.own_base()) {
@@ -218,7 +218,7 @@ impl Control {
     }
 
     /// Requests a new snapshot in a trace that is open. Over the control socket this does not wait, so that a server
-    /// that hangs does not end a recording; requests before its answer do nothing.
+    /// that hangs does not end a recording; further requests have no effect until it answers.
     pub fn renew_trace(&self, level: Level, capacity: u32) -> Result<()> {
         match &self.transport {
             Transport::Extension { .. } => self.start_trace(level, capacity).map(drop),
@@ -292,7 +292,7 @@ impl Control {
             Transport::Extension { major_opcode, first_error, .. } => {
                 let bytes = request.encode(*major_opcode);
                 let (parts, connection) = ([IoSlice::new(&bytes)], self.connection()?);
-                // When asked for descriptors, x11rb takes the second byte of any reply as their number.
+                // If descriptors are requested, x11rb takes the second byte of any reply as their number.
                 let answer = if matches!(request, Request::StartTrace { .. }) {
                     connection.send_request_with_reply_with_fds(&parts, Vec::new())?.reply()
                 } else {

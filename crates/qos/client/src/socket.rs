@@ -60,9 +60,9 @@ struct State {
     input: Vec<u8>,
     descriptors: Vec<OwnedFd>,
     events: VecDeque<Notify>,
-    /// Number of requests whose answers nobody waits for: they were posted, or their answers came too late.
+    /// Number of outstanding answers to skip: those to posted requests, and late ones.
     unwanted: usize,
-    /// The refusal of such a request.
+    /// The refusal of such a request, until the next `post` returns it.
     refused: Option<Error>,
 }
 
@@ -74,8 +74,8 @@ pub(crate) struct Answer {
 
 impl Socket {
     /// The control socket of the server at the other end of an X connection to this display. `None` if there is none,
-    /// or if it belongs to another user, who might impersonate the server. The processes may differ: a Wayland
-    /// compositor listens before it starts Xwayland.
+    /// or if it belongs to another user, who might impersonate the server. The peer's process may not be the server: a
+    /// Wayland compositor listens before it starts Xwayland.
     pub(crate) fn of_server(connection: impl AsFd, display: u32) -> Option<Socket> {
         Socket::of_user(display, peer(connection)?.uid, None)
     }
@@ -174,8 +174,8 @@ impl Socket {
         self.write(&request.encode(self.major_opcode))
     }
 
-    /// Sends a request whose reply is of no use, without waiting. Does nothing while an earlier request is unanswered:
-    /// a server that hangs answers later. Returns the refusal of the previous one.
+    /// Sends a request and ignores its reply. Does nothing while an earlier request is unanswered, because a hanging
+    /// server may answer later. Returns the refusal of the previous request.
     pub(crate) fn post(&self, request: Request) -> Result<()> {
         let state = &mut *self.state();
         loop {
@@ -211,7 +211,7 @@ impl Socket {
                 return Ok(answer);
             }
             if let Err(error) = self.receive(state, RecvFlags::empty()).map_err(broken) {
-                // If the answer arrives later, it must not be taken for that to the next request.
+                // A late answer must not be taken for the answer to the next request.
                 state.unwanted += usize::from(matches!(error, Error::Late));
                 return Err(error);
             }
@@ -416,7 +416,7 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "Miri's socket pairs support neither send nor timeouts")]
-    fn an_answer_that_comes_too_late_or_is_of_no_use_is_not_that_of_the_next_request() {
+    fn late_and_unwanted_answers_are_not_taken_for_the_next_one() {
         let (late, mut other) = socket(&[], Duration::from_millis(50));
         assert!(matches!(late.answer(), Err(Error::Late)));
         let socket = Socket { until: Some(Instant::now() + PATIENCE), ..late };
@@ -425,7 +425,7 @@ mod tests {
         assert!(post().is_ok() && post().is_ok());
         other.write_all(&[error(2, 2, 99).to_vec(), event(7)].concat()).unwrap();
         assert!(matches!(post(), Err(Error::Value(99))), "the refusal of the request whose answer is late");
-        assert!(post().is_ok() && post().is_ok(), "one request is sent, and unanswered");
+        assert!(post().is_ok() && post().is_ok(), "one request is sent and not answered");
         other.write_all(&[reply(2), reply(3)].concat()).unwrap();
         assert_eq!(socket.answer().unwrap().reply, reply(3));
         assert_eq!(socket.next_event().unwrap().map(|event| event.client), Some(7));
@@ -437,7 +437,7 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "Miri's socket pairs support neither send nor timeouts")]
-    fn a_server_that_hangs_gets_no_more_of_the_requests_that_are_held() {
+    fn a_hanging_server_gets_no_further_held_requests() {
         let (socket, mut other) = socket(&[], Duration::from_millis(50));
         let (version, held) = (Version { major: 0, minor: 0 }, Mutex::new(None));
         let transport = Transport::Socket(socket);
@@ -447,7 +447,7 @@ mod tests {
         assert_eq!((control.held(), control.settle()), (100, (0..100).collect()));
         let mut sent = vec![0; 64 * Request::StopTrace.encode(0).len()];
         other.read_exact(&mut sent).unwrap();
-        // The server goes on, and answers what it got.
+        // The server continues and answers the requests that it has received.
         other.write_all(&[reply(0).repeat(64), reply(3)].concat()).unwrap();
         let Transport::Socket(socket) = &mut control.transport else { unreachable!() };
         socket.until = Some(Instant::now() + PATIENCE);
