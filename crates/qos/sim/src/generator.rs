@@ -11,7 +11,7 @@ use xqos_core::Time;
 /// The time at which a client sends its next burst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
-    /// Immediately, without waiting for anything: its connection is always full.
+    /// Immediately, without waiting for replies: its connection always has requests.
     Busy,
     /// `rest_ns` after the last burst was finished.
     Waits { rest_ns: u64 },
@@ -38,7 +38,7 @@ pub struct Habit {
 pub(crate) struct NextBurst {
     /// Time of the client's decision, or of the input.
     pub(crate) asked: Time,
-    /// Time from `asked` until the requests are at the server; with input, from when the server has seen the input.
+    /// Time until the requests reach the server, from `asked` or, with input, from the server's receipt of the input.
     pub(crate) way_ns: u64,
     pub(crate) has_input: bool,
 }
@@ -78,7 +78,7 @@ impl Generator {
         }
     }
 
-    /// The next burst of a client that does not wait, once one has started.
+    /// The next burst of a periodic client, once the current one has started.
     pub(crate) fn unprompted(&mut self) -> Option<NextBurst> {
         let Generator::Habit { habit, dice, next } = self else { return None };
         let Pace::Periodic { every_ns } = habit.pace else { return None };

@@ -31,7 +31,7 @@ pub struct Rules {
     pub reservations: BTreeMap<usize, Reservation>,
     /// Checks the sockets of idle clients during slices, as the watcher does.
     pub watches: bool,
-    /// A core request with parts lets an arrival in after a multiple of this time; 0: requests are executed whole.
+    /// An arrival can interrupt a core request with parts at multiples of this time; 0: requests are executed whole.
     pub part_ns: u64,
 }
 
@@ -158,7 +158,7 @@ struct Task {
     asked: Time,
     seen: Time,
     runs: VecDeque<Run>,
-    /// How long its first request has been executed, if that was cut.
+    /// The time spent on its first request so far, if that request was cut.
     done_ns: u64,
 }
 

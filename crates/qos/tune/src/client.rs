@@ -215,7 +215,7 @@ impl Client {
         self.jobs += self.gathered();
     }
 
-    /// Starts to gather, with these bursts.
+    /// Starts gathering with these bursts.
     fn begin(&mut self, since: Time, lost: bool, bursts: &[Burst]) {
         if !lost {
             self.need = None;

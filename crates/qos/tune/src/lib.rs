@@ -2,8 +2,7 @@
 //! Finds a client's reservation by measurement: its period and the server time that it needs in each period.
 //!
 //! Like core, this crate has no clock, no I/O and no unsafe code. It takes bursts of service with their times and
-//! returns advice. The same bursts give the same advice, whether a trace file, the simulator or a live server
-//! has shown them.
+//! returns advice. The same bursts give the same advice, from a trace file, the simulator or a live server.
 //!
 //! | file | content |
 //! |---|---|

@@ -185,7 +185,7 @@ mod tests {
         assert_eq!(
             given_us(&room(0, &[]), &all),
             [Some((2600, 10_000)), Some((3399, 10_000))],
-            "what one does not need"
+            "the excess goes to the other client"
         );
     }
 
@@ -212,6 +212,6 @@ mod tests {
     fn blocking_by_long_requests_doubles_the_period() {
         let player = asked(1500, 1700, 16, 100, 0);
         assert_eq!(given_us(&room(13, &[]), &[player]), [Some((3400, 32_000))]);
-        assert_eq!(given_us(&room(40, &[]), &[player]), [None], "even then it is not possible");
+        assert_eq!(given_us(&room(40, &[]), &[player]), [None], "even twice the period is too short");
     }
 }

@@ -110,8 +110,8 @@ impl Server {
         }
     }
 
-    /// Executes the next request up to a boundary of its parts after `stop`. Returns false if it ends before, or is
-    /// executed whole.
+    /// Executes the next request up to the first part boundary after `stop`. Returns false if the request ends before
+    /// that, or has no parts.
     fn execute_part(&mut self, index: usize, stop: Time, done: &mut Done) -> bool {
         let Some(task) = self.clients[index].tasks.front_mut() else { return false };
         let Some(run) = task.runs.front().filter(|run| self.part_ns > 0 && WITH_PARTS.contains(&run.request)) else {

@@ -26,7 +26,7 @@ fn wants_nothing(name: &str, frames: &[Frame]) {
     let worth = course.changes.iter().filter_map(|&(at, need)| Some((at.0 / SECOND, need?)));
     let worth: Vec<_> = worth.filter(|(_, need)| need.budget_ns * 100 >= need.period_ns).collect();
     println!("{name}: {} jobs, {} reservations", frames.len(), worth.len());
-    assert!(worth.is_empty(), "{name}: {} of them, {:?}", worth.len(), worth.first());
+    assert!(worth.is_empty(), "{name}: {} reservations, first {:?}", worth.len(), worth.first());
 }
 
 #[test]

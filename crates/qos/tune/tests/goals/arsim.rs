@@ -102,7 +102,7 @@ fn our_budgets_compare_well_with_arsim() {
         }
         let [arsim, ours] = figures;
         assert!(ours.0 <= 0.05 && ours.0 <= arsim.0, "{name}: overruns");
-        assert!(arsim.1 <= ours.1 + 0.3, "{name}: ARSim's reserves less");
+        assert!(arsim.1 <= ours.1 + 0.3, "{name}: ARSim over-provisions more");
         assert!(ours.2 <= 6.0 && ours.2 < arsim.2, "{name}: changes");
     }
 }

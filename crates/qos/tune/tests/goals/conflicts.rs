@@ -124,7 +124,7 @@ fn the_newest_players_get_no_reservation() {
     (1..=72).for_each(|key| server.connect(key, Time(u64::from(key))));
     server.run(&films(72, |random| random.between(300, 600) * US));
     let granted = server.granted();
-    println!("72 larger players: {} have room", granted.len());
+    println!("72 larger players: {} have a reservation", granted.len());
     assert!(granted.len() >= 45 && granted.len() < 72, "{}", granted.len());
     assert!(granted.keys().copied().eq(1..=granted.len() as u16), "{:?}", granted.keys());
 }
