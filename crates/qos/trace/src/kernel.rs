@@ -46,8 +46,8 @@ impl Kernel {
         Ok(kernel)
     }
 
-    /// The events from the last call to this one. Events that come meanwhile stay in the kernel's buffer: a machine
-    /// may make them faster than they are read.
+    /// The events between the last call and this one. Events that occur during this call stay in the kernel's buffer:
+    /// they may occur faster than they are read.
     pub fn read(&mut self) -> Vec<Event> {
         let Kernel { instance, lines } = self;
         let (mut events, now) = (Vec::<Event>::new(), Time(xqos_sys::monotonic_ns()));
@@ -59,9 +59,9 @@ impl Kernel {
         events
     }
 
-    /// The events that are in the kernel's buffer, which keeps the latest ones, and all names. Nothing is read before
-    /// this call, so that recording costs this process nothing. Each processor has its own buffer, which may begin
-    /// later than the others: the result begins when all of them have events.
+    /// The latest events, which the kernel's buffers keep, and all names. Nothing is read before this call, so
+    /// recording costs this process nothing. Each processor has its own buffer. The result begins at the time from
+    /// which all buffers have events.
     pub fn latest(&mut self) -> Vec<Event> {
         self.lines = Lines::default();
         let mut events = self.read();
@@ -71,13 +71,13 @@ impl Kernel {
     }
 }
 
-/// What earlier lines have said.
+/// State from earlier lines.
 #[derive(Debug, Default)]
 struct Lines {
     threads: BTreeMap<u32, [u8; 16]>,
     priorities: BTreeMap<u32, i32>,
     named: BTreeSet<(u32, bool)>,
-    /// Start of the handler that runs on a processor; separately for soft interrupts, which others interrupt.
+    /// Start of the handler that runs on a processor. Soft interrupts are separate, because hard ones interrupt them.
     handlers: BTreeMap<(u32, bool), Time>,
     /// The kernel has reported lost events, which are older than the next event.
     has_lost: bool,
@@ -181,7 +181,7 @@ fn padded(name: &str) -> [u8; 16] {
 mod tests {
     use super::*;
 
-    /// Threads of these tests have numbers that no thread has.
+    /// A number that no real thread has.
     const NOBODY: u32 = 2_000_000_077;
 
     fn events(lines: &[&str]) -> Vec<Event> {
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn switches_and_wake_ups_become_events_and_names_come_once() {
+    fn switches_and_wake_ups_become_events_and_names_are_added_once() {
         let switch = "  Xvfb-2000000077  [001] d..2.  12.345678: sched_switch: prev_comm=Xvfb prev_pid=2000000077 \
                       prev_prio=120 prev_state=R+ ==> next_comm=a next_pid=1 b next_pid=2000000078 next_prio=120";
         let sleeps = switch.replace("R+", "S");
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_priority_is_told_when_it_differs_from_what_is_known() {
+    fn a_changed_priority_becomes_an_event() {
         let line = |state: &str, priority: i32| {
             format!(
                 " hog-77 [001] d..2. 5.000001: sched_switch: prev_comm=hog prev_pid={NOBODY} prev_prio={priority} \
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_since_which_no_event_was_lost_is_known() {
+    fn lost_events_move_the_start_of_the_complete_part() {
         let wakeup =
             |at| format!(" <idle>-0 [000] dN.4. {at}: sched_wakeup: comm=Xvfb pid=2000000077 prio=120 target_cpu=000");
         let mut lines = Lines::default();
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_names_its_process() {
+    fn a_thread_is_assigned_to_its_process() {
         let own = std::process::id();
         let of_another_thread = || {
             let path = std::fs::read_link("/proc/thread-self").unwrap();

@@ -100,7 +100,7 @@ fn details(event: &Event, names: &Names) -> String {
         }
         Entry::Finished { request, by, ns, .. } => {
             let (name, by) = (names.of(request), by.0);
-            format!("{name}, its rest in {}: client {by} touches the same", of_ns(ns))
+            format!("{name}, rest executed in {} for client {by}", of_ns(ns))
         }
         Entry::Request { request, bytes, ns, .. } => format!("{}, {bytes} bytes, {}", names.of(request), of_ns(ns)),
         Entry::Lost { records } => format!("{records} records are missing"),

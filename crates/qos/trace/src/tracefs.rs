@@ -64,8 +64,8 @@ impl Instance {
         processors.filter_map(|entry| fs::read_to_string(entry.path().join("stats")).ok()).map(lost).sum()
     }
 
-    /// Passes on all complete lines that have arrived since the last call, or until `take` returns false. The lines
-    /// that are read already are passed on in any case.
+    /// Passes each complete line that has arrived to `take`, and stops reading when `take` returns false. Lines that
+    /// are already read are passed in any case.
     pub fn read(&mut self, mut take: impl FnMut(&str) -> bool) -> Result<()> {
         let Some(pipe) = &mut self.pipe else { return Ok(()) };
         let mut chunk = vec![0; 1 << 16];

@@ -7,17 +7,17 @@
 //! | a block: a slice, a grab, no processor | clients have requests when the server polls after it | `blocks` |
 //! | a client at the far end of a slow link | after each reply it is idle for about the same time | `links` |
 //!
-//! The longest of the first two counts if it is longer than the limit, otherwise the link. A wait of a busy client
-//! counts only if there is nothing else.
+//! The longer of the first two is reported if it exceeds the limit, otherwise the link. A wait of a busy client is
+//! reported only if there is no other candidate.
 //!
-//! | cause | what most of the wait is |
+//! | cause | largest part of the wait |
 //! |---|---|
 //! | [`Cause::LongRequest`] | one request of another client |
 //! | [`Cause::Grab`] | time in which another client held the server grab |
 //! | [`Cause::Busy`] | many requests of other clients |
 //! | [`Cause::NoProcessor`] | time in which the kernel did not run the server |
-//! | [`Cause::SlowLink`] | the way of replies to the client and of its next requests back |
-//! | [`Cause::HeldBack`] | the client's own hard reservation was used up |
+//! | [`Cause::SlowLink`] | the transport of replies to the client, and of its next requests to the server |
+//! | [`Cause::HeldBack`] | time in which the client's own hard reservation was used up |
 //! | [`Cause::Server`] | the server's own work |
 
 mod blocks;
@@ -41,14 +41,14 @@ pub struct Question {
     pub limit_ns: u64,
     /// The process that asks, whose own waits do not count; 0 if there is none.
     pub asker: u32,
-    /// Times in which the server waited for a processor, in order, if they are known from elsewhere than the records.
+    /// Times in which the server waited for a processor, in order, if they were measured without the records.
     pub absences: Vec<(Time, Time)>,
 }
 
 /// A client or a thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Party {
-    /// As the other views of a trace name it: "x11perf (1234)".
+    /// The name as in other views of a trace: "x11perf (1234)".
     pub name: String,
     /// 0 if it is unknown.
     pub pid: u32,
@@ -68,7 +68,7 @@ pub struct Wait {
     pub ns: u64,
     /// The client always has work, so that it waits for its turn by design.
     pub is_busy: bool,
-    /// It is unknown when the clients' requests arrived: they waited for at most this long.
+    /// The arrival times of the requests are unknown: `ns` is the longest possible wait.
     pub is_at_most: bool,
 }
 
@@ -131,7 +131,7 @@ pub struct Diagnosis {
     pub worst: Option<(Wait, Cause)>,
     /// Other clients that were served during the wait, longest first.
     pub served: Vec<Served>,
-    /// Time of the wait in which the server had no processor.
+    /// The part of the wait in which the server had no processor.
     pub absent_ns: u64,
     pub span_ns: u64,
     pub lost: u64,
@@ -152,7 +152,7 @@ fn shared_ns(one: (Time, Time), other: (Time, Time)) -> u64 {
     one.1.min(other.1).since(one.0.max(other.0))
 }
 
-/// Fires when a client has waited longer than the limit, or may have. It takes a few operations for each record.
+/// Fires when a client has waited longer than the limit, or may have. Each record costs a few operations.
 #[derive(Debug)]
 pub struct Trigger {
     model: Model,

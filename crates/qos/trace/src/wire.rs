@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //! Messages of a capture on the time axis of a trace.
 //!
-//! `xqos analyse --messages --json` prints the messages, one per line, with the wall clock's time. A trace knows the
-//! difference between that clock and its own, so both must be from the same machine. A connection of the capture is a
-//! client of the trace if the server gave both the same resource base.
+//! `xqos analyse --messages --json` prints the messages, one per line, with the wall clock's time. The trace's header
+//! has the difference between that clock and the trace's clock, so both must be from the same machine. A connection of
+//! the capture is a client of the trace if the server gave both the same resource base.
 
 use crate::model::Model;
 use anyhow::{Context, Result, bail};
@@ -29,7 +29,7 @@ pub struct Message {
 pub struct Connection {
     /// "emacs (connection 1)", or its address if the capture does not name the program.
     pub name: String,
-    /// The resource base that the server gave it, and when; `None` if the capture does not have its start.
+    /// The resource base that the server assigned, and when; `None` if the capture lacks the connection setup.
     pub accepted: Option<(u32, Time)>,
     /// In order of time.
     pub messages: Vec<Message>,
@@ -84,8 +84,8 @@ impl Wire {
 
     /// For each connection, the key of the trace's client, if the trace has it.
     ///
-    /// A base is used again after a client has disconnected. Therefore the connection must exist at the same time as
-    /// the client, and of several such connections, the client is the one that was accepted when it connected.
+    /// The server reuses a base after a client has disconnected. Therefore the connection must exist at the same time
+    /// as the client; among several, the one accepted closest to the client's connection time is chosen.
     pub fn clients(&self, model: &Model) -> Vec<Option<usize>> {
         let mut of_client = BTreeMap::<usize, (u64, usize)>::new();
         for (number, connection) in self.connections.iter().enumerate() {
@@ -106,14 +106,14 @@ impl Wire {
         found
     }
 
-    /// True if there is a message from this time.
+    /// True if there is a message from this interval.
     pub fn has_messages(&self, life: (Time, Time)) -> bool {
         self.connections.iter().any(|connection| connection.is_within(life))
     }
 }
 
 impl Connection {
-    /// True if the connection exists at some point of this time.
+    /// True if the connection exists at some point of this interval.
     fn is_within(&self, (from, to): (Time, Time)) -> bool {
         /// The two clocks are compared only once, and may differ a little later.
         const PRECISION_NS: u64 = 100_000_000;
@@ -166,14 +166,14 @@ mod tests {
     }
 
     #[test]
-    fn a_base_that_is_used_again_is_that_of_the_connection_of_the_same_time() {
+    fn a_reused_base_matches_the_connection_of_the_same_time() {
         const MS: u64 = 1_000_000;
         let connection = |from: u64, to: u64| {
             let message = Message { at: Time(to * MS), is_request: true, sequence: 1, bytes: 4, name: 0 };
             let accepted = Some((0x40_0000, Time(from * MS)));
             Connection { name: "xprop".to_owned(), accepted, messages: vec![message] }
         };
-        // The trace begins at 5 s. It has the second half of the client of the second connection, and another one.
+        // The trace begins at 5 s. It has the second half of the second connection's client, and another client.
         let connections = vec![connection(1000, 2000), connection(3000, 6000), connection(8000, 8100)];
         let wire = Wire { connections, names: vec!["GetProperty".to_owned()] };
         let mut model = Model::new();

@@ -151,7 +151,7 @@ fn chromium_shows_an_explanation_and_the_wait_that_it_explains() {
     assert!(root.replace("<it>", "&lt;it&gt;").contains(blocks) && root.contains("data-shown=\"true\""), "{root}");
 }
 
-/// Browsers leave a canvas blank that is too tall.
+/// Browsers leave a canvas blank if it is too tall.
 #[test]
 fn chromium_shows_the_busiest_of_thousands_of_clients_and_finds_the_others() {
     const ALL: u64 = 3000;

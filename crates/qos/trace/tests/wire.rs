@@ -13,7 +13,7 @@ use xqos_trace::names::Names;
 use xqos_trace::wire::{Connection, Message, Wire};
 
 const US: u64 = 1_000;
-/// Requests with a reply each.
+/// The number of requests; each has a reply.
 const REQUESTS: u64 = 500_000;
 const OF_A_SLICE: u64 = 100;
 /// A request is sent every 10 us. A slice begins 50 us after its last request was sent, and takes 200 us.
@@ -23,7 +23,7 @@ fn sent(sequence: u64) -> Time {
     Time((1000 + sequence * EVERY) * US)
 }
 
-/// The begin of the slice that executes a request, and its end.
+/// The beginning and the end of the slice that executes a request.
 fn slice(sequence: u64) -> (Time, Time) {
     let last = sequence.div_ceil(OF_A_SLICE) * OF_A_SLICE;
     let begin = sent(last).0 + 50 * US;

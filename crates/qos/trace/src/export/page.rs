@@ -74,7 +74,7 @@ struct Lane {
     grabs: [Column; 2],
     /// Times when a request of the client was cut.
     cuts: Column,
-    /// Begin and end of each rest of a cut request that was executed for another client's request.
+    /// Begin and end of each time that the rest of a cut request was executed for another client's request.
     rests: [Column; 2],
     /// The client's messages, if there is a capture.
     wire: Option<Messages>,
@@ -260,7 +260,7 @@ struct Messages {
     /// Name of the connection: the program may be behind a relay, which is the server's client.
     #[serde(skip)]
     name: String,
-    /// The trace has all requests since the client's start, so that sequence numbers tell when one was executed.
+    /// The trace has all requests since the client connected, so sequence numbers show when each one was executed.
     is_whole: bool,
     directions: [Direction; 2],
 }
@@ -321,7 +321,7 @@ mod tests {
         ];
         let events = events.into_iter().enumerate().map(|(at, what)| Event { at: Time(at as u64 * 1000), what });
         let page = render(&Header::default(), events, &Names::default(), Additions::default()).unwrap();
-        assert!(!page.contains(DATA_MARK) && page.contains("\\u003c/script>"), "the data is in it, and harmless");
+        assert!(!page.contains(DATA_MARK) && page.contains("\\u003c/script>"), "the page contains the data, escaped");
         for elsewhere in ["http://", "https://", "src=", "@import", "url("] {
             assert!(!page.contains(elsewhere), "{elsewhere}");
         }

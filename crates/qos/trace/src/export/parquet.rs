@@ -316,16 +316,16 @@ mod tests {
             let clients = rows(&folder, "clients", day);
             let times: Vec<i64> = clients.iter().map(|row| row.get_long(5).unwrap()).collect();
             assert_eq!(times, [5_000, 1_000], "{day}");
-            assert_eq!(clients[1].get_long(10).unwrap(), 5_000, "what it waited");
+            assert_eq!(clients[1].get_long(10).unwrap(), 5_000, "its waiting time");
             let cut = |row: &Row| [18, 19, 20].map(|column| row.get_long(column).unwrap());
-            assert_eq!([cut(&clients[0]), cut(&clients[1])], [[1, 1, 900], [0, 0, 0]], "cuts, rests, their time");
+            assert_eq!([cut(&clients[0]), cut(&clients[1])], [[1, 1, 900], [0, 0, 0]], "cuts, early rests, their time");
         }
         let session = &rows(&folder, "sessions", "1970-01-01")[0];
         assert_eq!(session.get_long(6).unwrap(), events().len() as i64);
     }
 
     #[test]
-    fn a_wait_names_who_caused_it() {
+    fn a_wait_names_the_client_that_caused_it() {
         let (folder, _) = written("waits");
         let bursts = rows(&folder, "bursts", "1970-01-02");
         let late = &bursts[1];
@@ -333,7 +333,7 @@ mod tests {
         let lengths = [6, 7, 8].map(|column| late.get_long(column).unwrap());
         assert_eq!(lengths, [6_000, 1_000, 5_000], "response, served, waited");
         let waits = rows(&folder, "waits", "1970-01-02");
-        assert_eq!(waits[0].get_long(1).unwrap(), late.get_long(1).unwrap(), "of this burst");
+        assert_eq!(waits[0].get_long(1).unwrap(), late.get_long(1).unwrap(), "the wait refers to this burst");
         let found = [4, 7, 9].map(|column| waits[0].get_string(column).unwrap().as_str());
         assert_eq!(found, ["client", "gimp", "GetImage"]);
         assert_eq!((waits[0].get_long(5).unwrap(), waits[0].get_long(8).unwrap()), (5_000, 1001));

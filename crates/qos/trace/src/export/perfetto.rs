@@ -243,7 +243,7 @@ impl<W: Write> Writer<'_, W> {
         Ok(())
     }
 
-    /// Ends the bursts, the grab, and what the processors were running.
+    /// Ends the bursts, the grab, and the threads that the processors were running.
     fn finish(mut self) -> io::Result<()> {
         self.model.unfinished().map_or(Ok(()), |event| self.take(&event))?;
         self.model.end_bursts().iter().try_for_each(|burst| self.burst(burst))?;

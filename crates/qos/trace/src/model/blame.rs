@@ -109,8 +109,8 @@ impl Model {
         Some((grab.holder, grab.start))
     }
 
-    /// The slice that has not ended, up to the last record. If the server chose the client, it can only be known that
-    /// it is the only one that is ready.
+    /// The unfinished slice, up to the last record. If the server chose the client, the client is known only if it is
+    /// the only ready one.
     pub fn unfinished(&self) -> Option<Event> {
         let (chosen, _, start) = self.running?;
         let only = if let [only] = self.ready[..] { Some(only) } else { None };
@@ -119,7 +119,7 @@ impl Model {
         (start < self.now).then_some(Event { at: self.now, what: Entry::Fact(Fact::Served(service)) })
     }
 
-    /// Ends the slice that has not ended, and all bursts ([`Model::end_bursts`]).
+    /// Ends the unfinished slice and all bursts ([`Model::end_bursts`]).
     pub fn conclude(&mut self) {
         if let Some(event) = self.unfinished() {
             self.take(&event);
@@ -180,8 +180,8 @@ fn keep<T>(recent: &mut VecDeque<T>, most: usize, last: T) {
     }
 }
 
-/// The time since which the server waits for a processor, if it still does although it has decided. A decision proves
-/// that it runs, and that events of the kernel were lost. The kernel's events have microseconds.
+/// The time since which the server waits for a processor. `None` if a later decision proves that the server ran, and
+/// that kernel events were lost. Kernel events have a precision of a microsecond.
 pub(crate) fn still_absent(since: Option<Time>, decided: Time) -> Option<Time> {
     const PRECISION_NS: u64 = 2_000;
     since.filter(|&since| decided.since(since) < PRECISION_NS)

@@ -49,9 +49,9 @@ pub struct Figures {
     /// Number of deadlines that passed while the client had both budget and requests.
     pub misses: u64,
     pub inputs: u64,
-    /// Times another client was served between two parts of its requests.
+    /// Number of times that another client was served between two parts of its requests.
     pub cuts: u64,
-    /// Rests of its cut requests that were executed early, because a request of another client touched the same.
+    /// Rests of its cut requests that were executed early, because another client's request used the same data.
     pub finished: u64,
     pub finished_ns: u64,
     pub exposes: u64,
@@ -108,7 +108,7 @@ pub struct Client {
     pub recent: Figures,
     pub sync_priority: i32,
     pub role: Role,
-    /// The bytes of its program's name, which come in parts.
+    /// The bytes of its program's name, which arrives in parts.
     pub(super) name: Vec<u8>,
     pub(super) ready_since: Option<Time>,
     pub(super) waits_since: Time,
@@ -146,7 +146,7 @@ impl Demand {
     }
 }
 
-/// Adds to a sum, which a damaged trace may overflow.
+/// Adds to a sum. It saturates, because a damaged trace may contain any numbers.
 pub(super) fn add(sum: &mut u64, more: u64) {
     *sum = sum.saturating_add(more);
 }

@@ -46,7 +46,7 @@ impl Model {
         if client.name.len() < 256 {
             client.name.extend(bytes.iter().take_while(|&&byte| byte != 0));
         }
-        // A letter may begin in one part and end in the next.
+        // A multi-byte character may be split between two parts.
         client.identity.program = text(&client.name);
     }
 

@@ -222,7 +222,7 @@ fn any_records_are_taken_without_panic() {
 }
 
 #[test]
-fn a_letter_of_a_name_may_begin_in_one_part_and_end_in_the_next() {
+fn a_character_split_between_two_parts_of_a_name_is_read() {
     let mut script = two_clients();
     let name = "Gänsefüßchenübung";
     assert!(!name.is_char_boundary(16));
@@ -235,7 +235,7 @@ fn a_letter_of_a_name_may_begin_in_one_part_and_end_in_the_next() {
 }
 
 #[test]
-fn what_is_known_of_clients_that_have_left_can_be_forgotten() {
+fn figures_of_disconnected_clients_can_be_forgotten() {
     let mut script = two_clients();
     script.fact(0, Fact::Arrived { client: ClientId(1) });
     script.fact(0, Fact::Arrived { client: ClientId(2) });
@@ -244,12 +244,12 @@ fn what_is_known_of_clients_that_have_left_can_be_forgotten() {
     assert_eq!(script.0.delays().len(), 1);
     script.fact(7, Fact::Disconnected { client: ClientId(1) });
     script.0.forget_gone();
-    assert_eq!((script.0.delays().len(), script.0.clients()[0].total.slices), (0, 0), "nor whom they delayed");
+    assert_eq!((script.0.delays().len(), script.0.clients()[0].total.slices), (0, 0), "and no delays");
     assert_eq!((script.0.name(0).as_str(), script.0.clients()[1].total.slices), ("x11perf (100)", 1));
 }
 
 #[test]
-fn what_has_not_ended_ends_with_the_trace() {
+fn unfinished_slices_and_bursts_end_with_the_trace() {
     let mut script = two_clients();
     script.fact(0, Fact::Arrived { client: ClientId(2) });
     script.slice(1, 0, 10, 4, true);
@@ -267,7 +267,7 @@ fn what_has_not_ended_ends_with_the_trace() {
 }
 
 #[test]
-fn memory_does_not_grow_with_clients_that_have_left_and_were_forgotten() {
+fn forgotten_clients_use_no_memory() {
     let (mut script, client) = (Script(Model::without_causes()), ClientId(1));
     for pid in 1..100 {
         script.fact(0, Fact::Connected { client, descriptor: 4 });

@@ -41,7 +41,7 @@ impl Threads {
     }
 }
 
-/// A time in which a processor ran a thread.
+/// An interval in which a processor ran a thread.
 #[derive(Clone, Copy, Debug)]
 pub struct Run {
     pub cpu: u32,
@@ -59,7 +59,7 @@ impl Running {
     pub fn take(&mut self, event: &Event, began: Time) -> Option<Run> {
         let Entry::Switch { cpu, from, to, .. } = event.what else { return None };
         let (thread, since) = self.0.insert(cpu, (to, event.at)).unwrap_or((from, began));
-        // If events were lost, it is unknown what ran.
+        // If events were lost, it is unknown which thread ran.
         (thread == from).then(|| run(cpu, thread, since, event.at)).flatten()
     }
 

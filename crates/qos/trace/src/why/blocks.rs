@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-//! Blocks: times in which the server did not look for requests.
+//! Blocks: times in which the server did not poll its clients for requests.
 //!
-//! The server polls its clients between slices. Requests that arrive within a slice are noticed at its end, and unless
-//! a watcher saw them arrive, the trace has the time of the poll. The clients of these requests may have waited for the
-//! whole slice. The same holds for a server grab, and for a server that gets no processor.
+//! The server polls its clients between slices. Requests that arrive within a slice are noticed at its end. Unless the
+//! watcher saw them arrive, the trace has only the time of the poll. The clients of these requests may have waited for
+//! the whole slice. The same holds for a server grab, and for a server that gets no processor.
 
 use crate::model::Model;
 use xqos_abi::trace::{Entry, Event};
@@ -11,12 +11,12 @@ use xqos_core::{Fact, Service, Time};
 
 /// Longest time from the end of a slice to the server's poll.
 const POLLED_NS: u64 = 2_000_000;
-/// The same for a time without processor, whose end is not always known exactly.
+/// The same after a time without a processor, whose end is not always known exactly.
 const WOKEN_NS: u64 = 50_000_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Blocker {
-    /// A slice with so many requests, of which this is the last.
+    /// A slice with this number of requests; `request` is the last one.
     Slice {
         key: usize,
         requests: u32,
@@ -42,7 +42,7 @@ impl Block {
         self.to.since(self.from)
     }
 
-    /// True if clients waited. A server that waits for a processor has something to do.
+    /// True if clients waited. A server that waits for a processor always has work.
     pub fn counts(&self) -> bool {
         !self.waiting.is_empty() || self.by == Blocker::NoProcessor
     }

@@ -9,13 +9,13 @@ use xqos_core::Time;
 
 /// Shorter times are the program's own work, longer ones a pause.
 const ROUND_TRIP_NS: std::ops::RangeInclusive<u64> = 2_000_000..=2_000_000_000;
-/// With fewer, the times could be anything.
+/// Fewer round trips are no evidence of a slow link.
 const LEAST: usize = 5;
-/// Round trips of a stretch whose length is kept.
+/// The maximum number of round trips of a stretch whose lengths are stored.
 const KEPT: usize = 10_000;
-/// How names of core requests with a reply begin. The names of extensions' requests follow the same custom.
+/// Prefixes of the names of core requests with a reply. Extensions follow the same convention.
 const ASKS: [&str; 8] = ["Get", "Query", "List", "Intern", "Alloc", "Lookup", "Translate", "GrabPointer"];
-/// Local programs that pass on the connections of remote ones.
+/// Local programs that relay the connections of remote programs.
 const RELAYS: [&str; 6] = ["ssh", "sshd", "xqos-wire", "nxproxy", "socat", "xpra"];
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,7 +40,7 @@ impl Stretch {
 
 #[derive(Debug, Default)]
 struct Link {
-    /// When the client got a reply after which it has done nothing yet.
+    /// The time of the client's last reply, if the client has been idle since.
     replied: Option<Time>,
     now: Option<Stretch>,
     longest: Option<Stretch>,
@@ -82,7 +82,7 @@ impl Links {
         }
     }
 
-    /// A client got input: what it sends next need not be due to a reply.
+    /// A client got input: its next request need not be due to a reply.
     pub fn input(&mut self, key: usize) {
         if let Some(link) = self.0.get_mut(&key) {
             link.replied = None;
@@ -97,7 +97,7 @@ impl Links {
     }
 }
 
-/// True if a client with this process and program is elsewhere.
+/// True if a client with this pid and program runs on another machine.
 pub fn is_remote(pid: u32, program: &str) -> bool {
     pid == 0 || RELAYS.contains(&program)
 }

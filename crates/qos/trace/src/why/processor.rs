@@ -25,7 +25,7 @@ pub struct Processor {
 }
 
 impl Processor {
-    /// Takes an event. Returns a time that ends with it, in which the server waited for a processor.
+    /// Takes an event. Returns the time for which the server waited for a processor, if the event ends this wait.
     pub fn take(&mut self, event: &Event) -> Option<(Time, Time)> {
         let at = event.at;
         self.runs.extend(self.running.take(event, Time(0)));

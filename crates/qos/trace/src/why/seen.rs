@@ -31,7 +31,7 @@ pub struct Seen<'a> {
     processor: Processor,
     slices: Vec<Slice>,
     worked_ns: Option<u64>,
-    /// The times without processor of the question that have not been reached.
+    /// The absences of the question that have not been reached yet.
     absences: &'a [(Time, Time)],
     /// The last decision, which proves that the server ran.
     decided: Time,
@@ -45,8 +45,8 @@ pub fn is_own(client: &Client, asker: u32) -> bool {
     (asker != 0 && client.identity.pid == asker) || client.identity.program == "xqos"
 }
 
-/// True if a slice consists of one long request, as far as it can be known: the server ends a slice before a request,
-/// so that at most its last request is long.
+/// True if a slice probably consists of one long request. The server ends a slice only between requests, so at most the
+/// last request is long.
 fn is_long(requests: u32, ns: u64) -> bool {
     const LONG_NS: u64 = 5_000_000;
     requests <= 1 || ns / u64::from(requests) >= LONG_NS
@@ -90,8 +90,8 @@ impl<'a> Seen<'a> {
         burst.into_iter().for_each(|burst| self.consider(burst));
     }
 
-    /// Offers the current time without processor of the question, as far as it lies between decisions. It may be the
-    /// sum of several times, if the process that measured it had no processor either.
+    /// Offers the part of the question's current absence that lies between two decisions. An absence may include times
+    /// with a processor, if the process that measured it had no processor either.
     fn offer_absence(&mut self, now: Time) {
         let Some(&(from, to)) = self.absences.first() else { return };
         let (from, to) = (from.max(self.decided), to.min(now));
@@ -100,7 +100,7 @@ impl<'a> Seen<'a> {
         }
     }
 
-    /// Notes slices, and what clients do after their replies.
+    /// Records slices, and the activity of clients after replies.
     fn follow(&mut self, event: &Event) {
         match event.what {
             Entry::Processor { ns, .. } => self.worked_ns = Some(ns),
@@ -169,7 +169,7 @@ impl<'a> Seen<'a> {
         let limit_ns = self.question.limit_ns;
         let is_long = |ns: u64| ns > limit_ns;
         let burst_ns = self.light.as_ref().map_or(0, |burst| burst.waited_ns);
-        // The burst names its client for certain.
+        // Prefer the burst, which names its client with certainty, unless the block is twice as long.
         let block = self.block.take().filter(|block| block.ns() / 2 > burst_ns);
         let waited = match (block, self.light.take()) {
             (Some(block), _) => Some(self.of_block(block)),
@@ -221,7 +221,7 @@ impl<'a> Seen<'a> {
         let elsewhere_ns = self.absent_elsewhere_ns(span);
         let absent_ns = known_ns.max(elsewhere_ns.min(burst.waited_ns));
         let unknown_ns = absent_ns.saturating_sub(known_ns);
-        // The model counts it as time of clients or of the server.
+        // The model has counted `unknown_ns` as time of other clients or of the server.
         let clients_ns = sum(|cause| matches!(cause, model::Cause::Client { .. }));
         let server_ns = sum(|cause| matches!(cause, model::Cause::Server));
         let server_ns = server_ns.saturating_sub(unknown_ns.saturating_sub(clients_ns));
@@ -261,7 +261,7 @@ impl<'a> Seen<'a> {
         let mut sums: BTreeMap<usize, u64> = BTreeMap::new();
         others().for_each(|(slice, ns)| *sums.entry(slice.key).or_default() += ns);
         let clients = sums.values().filter(|&&ns| ns > 0 && ns >= clients_ns / 100).count();
-        // Elapsed time, like that of each client.
+        // Elapsed time, like the sum of each client.
         let ns = sums.values().sum::<u64>().max(clients_ns).min(burst.waited_ns);
         Cause::Busy { clients, ns }
     }
@@ -277,8 +277,8 @@ impl<'a> Seen<'a> {
         Cause::NoProcessor { ns, ran }
     }
 
-    /// The time in which the server had no processor: the longest of what the kernel's records, the question and the
-    /// slices tell, because each may lack a part.
+    /// The time in which the server had no processor: the maximum of the kernel's records, the question and the slices,
+    /// because each may be incomplete.
     fn absent_ns(&self, span: (Time, Time)) -> u64 {
         self.processor.absent_ns(span).max(self.absent_elsewhere_ns(span))
     }

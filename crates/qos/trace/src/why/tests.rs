@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Hand-written traces with one stutter each, and the answer.
+//! Hand-written traces with one long wait each, and the expected diagnosis.
 
 use super::*;
 use xqos_abi::trace::{Entry, Level, Reason};
@@ -79,7 +79,7 @@ fn one_long_request_is_named_with_its_client() {
     script.slice(1, (100, 101), (5, POLY_LINE), false);
     script.arrives(990, 1);
     script.slice(1, (1000, 1300), (1, GET_IMAGE), false);
-    // A record of an arrival that the watcher saw comes after the slice, with the time of the arrival.
+    // An arrival that the watcher saw is recorded after the slice, with the time of the arrival.
     script.arrives(1010, 2);
     script.slice(2, (1301, 1302), (3, POLY_LINE), false);
     let (wait, cause) = script.worst();
@@ -99,14 +99,14 @@ fn clients_found_after_a_long_request_may_have_waited_for_all_of_it() {
     let (wait, cause) = script.worst();
     assert_eq!((names(&wait), wait.ns, wait.is_at_most), (vec!["mpv (200)"], 300 * MS, true));
     assert!(matches!(cause, Cause::LongRequest { ref request, .. } if request == "GetImage"), "{cause:?}");
-    // The same slice delays nobody if nobody has requests afterwards.
+    // The same slice delays no client if no other client has requests afterwards.
     script.0.retain(|event| event.what.client().is_none_or(|client| client.0 == 1));
     script.at(5000, Entry::End);
     assert_eq!(script.diagnose(&Question::default()).worst, None);
 }
 
 #[test]
-fn a_request_that_has_not_ended_is_the_cause_already() {
+fn an_unfinished_request_can_be_the_cause() {
     let mut script = Script::new(&[("x11perf", 100), ("mpv", 200)]);
     script.arrives(1000, 1);
     script.dispatch(1000, 1);
@@ -150,7 +150,7 @@ fn the_holder_of_a_server_grab_is_named() {
 }
 
 #[test]
-fn a_grab_that_goes_on_is_the_cause_although_no_request_was_seen() {
+fn an_unfinished_grab_is_the_cause_even_if_no_request_was_seen() {
     let mut script = Script::new(&[("scrot", 100), ("mpv", 200)]);
     script.arrives(1000, 1);
     script.dispatch(1000, 1);
@@ -257,7 +257,7 @@ fn a_server_that_decides_has_a_processor_although_events_of_the_kernel_were_lost
 }
 
 #[test]
-fn without_records_of_the_kernel_the_times_of_the_question_and_of_slices_count() {
+fn without_kernel_records_the_absences_of_the_question_and_of_slices_count() {
     let mut script = Script::new(&[("x11perf", 100), ("mpv", 200)]);
     script.arrives(1000, 2);
     script.slice(2, (1000, 1001), (1, POLY_LINE), false);
@@ -283,7 +283,7 @@ fn without_records_of_the_kernel_the_times_of_the_question_and_of_slices_count()
 }
 
 #[test]
-fn times_of_the_question_count_where_records_of_the_kernel_were_lost() {
+fn absences_of_the_question_count_where_kernel_records_were_lost() {
     let mut script = Script::new(&[("mpv", 200)]);
     script.arrives(1000, 1);
     script.slice(1, (1500, 1501), (1, POLY_LINE), false);
@@ -303,7 +303,7 @@ fn round_trips(script: &mut Script, id: u16, request: u32) {
 }
 
 #[test]
-fn a_client_that_waits_for_its_own_link_is_told_from_one_that_waits_for_the_server() {
+fn a_wait_for_the_link_is_distinguished_from_a_wait_for_the_server() {
     let mut script = Script::new(&[("", 0), ("mpv", 200)]);
     round_trips(&mut script, 1, INTERN_ATOM);
     let (wait, cause) = script.worst();

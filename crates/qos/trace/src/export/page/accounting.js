@@ -7,7 +7,7 @@ const CHART = 120;
 let isAccounting = false;
 const chartOf = lane => isAccounting && lane.reservation ? CHART : 0;
 
-// What was spent before the budget's record `k`, and in which slice.
+// The budget spent before the budget record `k`, and the slice that spent it.
 function account({ budgets: [times, left], slices: { begins, ends }, reservation: [budget] }, k) {
   const i = upper(ends, times[k]) - 1, spent = left[k - 1] - left[k];
   if (i < 0 || ends[i] <= times[k - 1]) return { begin: times[k], end: times[k], spent: 0 };

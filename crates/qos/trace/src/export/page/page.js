@@ -12,11 +12,11 @@ const lanes = data.lanes.map(lane => {
 // Free the text, which is no longer needed and uses much of the page's memory.
 data.lanes = null;
 element("data").remove();
-// The lanes whose names contain the text that is searched for, and those of them that are drawn.
+// The lanes whose names contain the search text, and those of them that are drawn.
 let found = lanes, shown = lanes;
 const tallOf = lane => LANE + chartOf(lane) + wireOf(lane);
 
-// Browsers leave a canvas blank that is taller than this, in pixels of the screen.
+// Browsers leave a canvas blank if it is taller than this many screen pixels.
 const TALLEST = 32000;
 // As many lanes as fit on a canvas: those of the clients that were served or had requests for the longest time.
 function fitting(all) {

@@ -9,7 +9,7 @@ const processors = data.processors.map(one => {
     const own = times => times.filter((_, i) => threads[ran[i]].owner === owner);
     return intervals([own(begins), own(ends)]);
   };
-  // Hard interrupts and soft ones, which hard ones interrupt: searches need intervals that do not overlap.
+  // Hard interrupts can interrupt soft ones, so they are separate: searches need intervals that do not overlap.
   const interrupts = one.interrupts.map(({ begins, ends, names }) => ({ ...intervals([begins, ends].map(floats)), named: integers(names) }));
   return { name: "processor " + one.number, runs: { begins, ends }, ran, server: of("server"), client: of("client"),
     other: of("other"), interrupts, wakeups: floats(one.wakeups), woken: integers(one.woken) };

@@ -14,7 +14,7 @@ pub struct Processor {
     /// Begin and end of each time that a thread ran, and the index of the thread.
     runs: [Column; 2],
     threads: Column,
-    /// Hard interrupts and soft ones, which hard ones interrupt.
+    /// Hard interrupts, and soft interrupts. A hard one can interrupt a soft one.
     interrupts: [Interrupts; 2],
     /// Time of each wake-up, and the index of the thread that was woken.
     wakeups: Column,
@@ -94,7 +94,7 @@ impl Processors {
     }
 }
 
-/// What the page gets; without records of the kernel, all of it is empty.
+/// The kernel's data for the page. All lists are empty if the trace has no kernel records.
 #[derive(Debug, Serialize)]
 pub struct Page {
     processors: Vec<Processor>,

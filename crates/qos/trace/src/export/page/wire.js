@@ -33,7 +33,7 @@ function drawPaths(lane, { times, sequences }, y, at) {
   }
 }
 
-// What the message next to a time is, in the row at this height.
+// Describes the message next to a time, in the row of requests or in the row of replies.
 function aboutMessage(lane, time, isReply, near) {
   const { times, named, sequences, bytes } = lane.wire.directions[isReply ? 1 : 0], k = lower(times, time - near);
   if (!(times[k] <= time + near)) return [];
