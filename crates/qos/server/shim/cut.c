@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a request touches, and the end of a rest before windows change; see cut.h. */
+/* Looks up the drawables that a request touches, and finishes rests before windows change; see cut.h. */
 #include <xorg-server.h>
 #include <string.h>
 #include <X11/X.h>
@@ -32,8 +32,8 @@ static ClientPtr server_client(const struct xqos_cut_server *server)
     return *(ClientPtr *) server->server_client;
 }
 
-/* The memory of an ordinary pixmap follows its record (fbCreatePixmap). Any other may be that of a client, as in
- * MIT-SHM and DRI3, or that of a graphics card. */
+/* The memory of an ordinary pixmap follows its record (fbCreatePixmap). Other memory may belong to a client, as in
+ * MIT-SHM and DRI3, or to a graphics card. */
 static int has_own_memory(const PixmapRec *pixmap)
 {
     ScreenPtr screen = pixmap->drawable.pScreen;
@@ -118,7 +118,7 @@ int xqos_use_picture(const struct xqos_cut_server *server, uint32_t id, struct x
         used->is_private = 1;
         is_gradient = !picture->pSourcePict || picture->pSourcePict->type != SourcePictTypeSolidFill;
     }
-    /* Pixman draws nothing if a transformation leads beyond 16 bits anywhere, even that of a solid colour. */
+    /* Pixman draws nothing if a transformation, even of a solid colour, gives a coordinate beyond 16 bits. */
     used->is_plain = !is_gradient && !picture->transform && !picture->filter_nparams;
     return 1;
 }
@@ -171,7 +171,7 @@ int xqos_is_there(const void *of, int x, int y, int width, int height)
         return 0;
     if (drawable->type != DRAWABLE_WINDOW)
         return x >= 0 && y >= 0 && x + width <= drawable->width && y + height <= drawable->height;
-    /* A region without a list of boxes consists of one. */
+    /* A region without a list of boxes consists of one box, its extents. */
     box = &((const WindowRec *) drawable)->clipList.extents;
     x += drawable->x;
     y += drawable->y;
@@ -227,8 +227,8 @@ int xqos_queue_work(const struct xqos_cut_server *server, void *client, int (*wo
     return ((queue_work) server->queue_work)((Bool (*)(ClientPtr, void *)) work, client, NULL);
 }
 
-/* Each change of the visible parts of windows begins with one of these functions, also one that no request makes: a
- * screen saver, another size of the screen, a switch of the virtual terminal. */
+/* Each change of the visible parts of windows begins with one of these functions, also without a request: a
+ * screen saver, a new screen size, a switch of the virtual terminal. */
 static void (*changes)(void);
 static struct {
     MarkWindowProcPtr mark;

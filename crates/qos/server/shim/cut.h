@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a request touches, and the end of a rest before the server changes windows. For servers of release 21.1, whose
- * records these are. Only cut.c includes the server's headers.
+ * Looks up the drawables that a request touches, and finishes rests before the server changes windows. The records are
+ * those of server release 21.1. Only cut.c includes the server's headers.
  */
 #ifndef XQOS_SHIM_CUT_H
 #define XQOS_SHIM_CUT_H
@@ -30,7 +30,7 @@ struct xqos_used {
     uint8_t has_all_bits;
 };
 
-/* All functions return 0 if the id names nothing, so that the request ends with an error. */
+/* All functions return 0 if the id names no resource. The request then ends with an error. */
 int xqos_use_drawable(const struct xqos_cut_server *server, uint32_t id, struct xqos_used *used);
 /* The drawable of a picture; `drawable` is NULL for a picture without one. */
 int xqos_use_picture(const struct xqos_cut_server *server, uint32_t id, struct xqos_used *used);
@@ -46,13 +46,13 @@ int xqos_use_context(const struct xqos_cut_server *server, uint32_t id, struct x
 /* Turns the exposure events of a graphics context on or off. */
 void xqos_set_exposures(const struct xqos_cut_server *server, uint32_t id, int on);
 
-/* Nonzero if all of this rectangle is there, in a pixmap or in a window that nothing covers. */
+/* Nonzero if all of this rectangle has pixels: in a pixmap, or in a window that is not covered. */
 int xqos_is_there(const void *drawable, int x, int y, int width, int height);
 
-/* Nonzero if a client is told of each operation that draws to this drawable, or to another one with the same pixels. */
+/* Nonzero if each drawing operation on this drawable, or on one with the same pixels, is reported to a client. */
 int xqos_is_watched(const struct xqos_cut_server *server, const void *drawable);
 
-/* Exchanges the request being dispatched for another one of this many words. */
+/* Replaces the request being dispatched with another one of this many words. */
 void xqos_client_set_request(void *client, void *request, uint32_t words);
 uint32_t xqos_client_request_words(const void *client);
 void xqos_client_set_sequence(void *client, uint32_t sequence);
@@ -60,7 +60,7 @@ void xqos_client_set_sequence(void *client, uint32_t sequence);
 int xqos_client_owes_text(const struct xqos_cut_server *server, void *client);
 /* Hands the request back to the server, which dispatches it again. */
 void xqos_return_request(const struct xqos_cut_server *server, void *client);
-/* The server calls `work` between slices, and before it frees the requests of a client that ends, until it returns
+/* The server calls `work` between slices, and before it frees the requests of a disconnected client, until it returns
  * nonzero. */
 int xqos_queue_work(const struct xqos_cut_server *server, void *client, int (*work)(void *client, void *closure));
 /* `changes` is called before the visible parts of windows change, or NULL. */

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
-//! Which requests consist of parts, how much work each part is, and what a request for a range of parts looks like.
+//! Defines which requests consist of parts, the work of each part, and the form of a request for a range of parts.
 //!
 //! A list of figures (rectangles, arcs, points) consists of its figures, and an image of its rows. A part is a request
-//! of the same kind with a header of its own, so the server's own procedure can execute it. Everything here works on
-//! the bytes of a request, which may be anything.
+//! of the same kind with a header of its own, so the server's own procedure can execute it. The code here works on the
+//! bytes of a request, which can have any values.
 
 use std::ops::Range;
 
 /// The longest header: that of RENDER Composite.
 pub const MAX_HEADER: usize = 36;
-/// The work of one figure beside its pixels, in pixels.
+/// The work of one figure in addition to its pixels, in pixels.
 const FIGURE: u64 = 64;
 /// A figure is not drawn outside its drawable, so its size is limited to that of a large screen.
 const MAX_PIXELS: u32 = 8_000_000;
@@ -44,7 +44,7 @@ impl Kind {
     ];
     const RENDER: [(u8, Kind); 3] = [(8, Kind::Composite), (10, Kind::Trapezoids), (26, Kind::RenderRectangles)];
 
-    /// `CORE` by opcode, because this is looked up for each request.
+    /// `CORE` indexed by opcode, because each request needs a lookup.
     const BY_OPCODE: [Option<Kind>; 128] = {
         let (mut kinds, mut at) = ([None; 128], 0);
         while at < Kind::CORE.len() {
@@ -63,8 +63,8 @@ impl Kind {
         table.find(|&&(of, _)| of == minor).map(|&(_, kind)| kind)
     }
 
-    /// An upper bound of the work of a request, found with a few operations for each figure: no width or height is more
-    /// than all of them united bit by bit. `None` for figures without a width and a height, and if it is too short.
+    /// An upper bound of the work of a request, at a few operations per figure: no width or height exceeds the bitwise
+    /// OR of all. `None` for figures without a width and a height, and for requests that are too short.
     #[inline]
     pub fn work_at_most(self, request: &[u8]) -> Option<u64> {
         let Layout { header, height, .. } = self.layout();
@@ -97,14 +97,14 @@ impl Kind {
     }
 }
 
-/// Where the requests of a kind have what their parts need.
+/// The layout of a kind of request, as far as its parts require it.
 struct Layout {
     header: usize,
     /// The bytes of one figure; 0 for rows.
     figure: usize,
-    /// For rows: the place of their number. The place of their width is before it.
+    /// For rows: the offset of their number. Their width precedes it.
     height: usize,
-    /// For rows: the places of the vertical coordinates of the first one.
+    /// For rows: the offsets of the vertical coordinates of the first row.
     tops: &'static [usize],
 }
 
@@ -142,18 +142,18 @@ impl Parts {
             Kind::PutImage => request[1] == 2 && request[20] == 0,
             // Points relative to each other belong together.
             Kind::Points => request[1] == 0,
-            // With a mask format, all trapezoids make one mask.
+            // With a mask format, all trapezoids form one mask.
             Kind::Trapezoids => u32_at(request, 16) == 0,
             _ => true,
         };
         let (count, row) = if height > 0 {
             (size(height), FIGURE + u64::from(size(height - 2)) * if kind == Kind::Composite { 4 } else { 1 })
         } else {
-            // Points are all alike.
+            // Each point is the same amount of work.
             (u32::try_from(payload / bytes).ok()?, if kind == Kind::Points { FIGURE } else { 0 })
         };
         if kind == Kind::PutImage {
-            // Rows have whole words, or the server refuses the length.
+            // Rows consist of whole words; otherwise the server refuses the length.
             bytes = payload.checked_div(count as usize).filter(|bytes| bytes % 4 == 0)?;
         }
         let ends_on_screen = tops.iter().all(|&top| ends_on_screen(request, top, count));
@@ -161,7 +161,7 @@ impl Parts {
         (is_exact && count > 1).then_some(Parts { kind, count, header, bytes, row, bottom_up: false })
     }
 
-    /// The parts of a CopyArea within one drawable, in the order in which no row is overwritten before it is read.
+    /// The parts of a CopyArea within one drawable, in an order in which no row is overwritten before it is read.
     pub fn within_one_drawable(self, request: &[u8]) -> Parts {
         Parts { bottom_up: i16_at(request, 22) > i16_at(request, 18), ..self }
     }
@@ -180,7 +180,7 @@ impl Parts {
             return (self.row * u64::from(self.count)).min(enough);
         }
         let figures = &request[self.header..][..self.payload()];
-        // This looks at each figure of each request. With a constant kind, the compiler makes short loops.
+        // This runs for each figure of each request. With a constant kind, the compiler generates short loops.
         match self.kind {
             Kind::Rectangles => total::<8>(Kind::Rectangles, figures, enough),
             Kind::FilledRectangles => total::<8>(Kind::FilledRectangles, figures, enough),
@@ -194,7 +194,7 @@ impl Parts {
         }
     }
 
-    /// How many parts from this one on are at most this much work, and how much they are; at least one.
+    /// The number of parts from `from` on whose work is at most `work`, but at least one part, and their work.
     pub fn fitting(&self, request: &[u8], from: u32, work: u64) -> (u32, u64) {
         if let Some(count) = work.checked_div(self.row) {
             let count = count.clamp(1, u64::from(self.count - from));
@@ -222,14 +222,14 @@ impl Parts {
         header
     }
 
-    /// Returns true if every part that begins with one of the figures has a header.
+    /// Returns true if a header exists for every part, no matter with which figure it begins.
     pub fn has_headers(&self, request: &[u8]) -> bool {
         let whole = self.header_of(request);
         let figure = |part: u32| &request[self.header + part as usize * self.bytes..][..self.bytes];
         (0..self.count).all(|part| self.header_for(&whole, &(part..part + 1), [figure(0), figure(part)]).is_some())
     }
 
-    /// The rows from the top for these parts in the order in which they are executed.
+    /// The rows of these parts, counted from the top. Parts are numbered in the order of execution.
     pub fn rows(&self, parts: &Range<u32>) -> Range<u32> {
         if self.bottom_up { self.count - parts.end..self.count - parts.start } else { parts.clone() }
     }
@@ -261,12 +261,12 @@ impl Parts {
     }
 }
 
-/// The last of these rows has a coordinate that fits into the field. If it did not, a part would be drawn elsewhere.
+/// Returns true if the coordinate of the last row fits into its field. Otherwise a part would be drawn elsewhere.
 fn ends_on_screen(request: &[u8], top: usize, rows: u32) -> bool {
     i16::try_from(i64::from(i16_at(request, top)) + i64::from(rows)).is_ok()
 }
 
-/// The number of figures, and the widths and heights of all of them, united bit by bit.
+/// The number of figures, and the bitwise OR of all their widths and heights.
 fn union_of_sizes<const BYTES: usize>(figures: &[u8]) -> (usize, u32) {
     let mut sizes = 0;
     for figure in figures.chunks_exact(BYTES) {
@@ -362,7 +362,7 @@ mod tests {
         request
     }
 
-    /// Checks that the parts of a request are requests of the same kind, and together the whole.
+    /// Checks that the parts of a request are requests of the same kind, and together cover the whole.
     fn check(kind: Kind, request: &[u8], work: u64) -> bool {
         let Some(parts) = Parts::of(kind, request) else { return false };
         assert!(parts.count > 1 && parts.header + parts.payload() <= request.len());
@@ -400,8 +400,8 @@ mod tests {
     }
 
     #[test]
-    fn the_parts_of_a_random_request_are_the_whole() {
-        /// About one in a hundred of the trapezoids has parts, and more of the other kinds.
+    fn the_parts_of_a_random_request_cover_the_whole() {
+        /// About 1 % of the trapezoid requests have parts, and more of the other kinds.
         const REQUESTS: u32 = 10_000;
         let mut random = Random(xqos_testkit::seed());
         for kind in ALL {
@@ -441,7 +441,7 @@ mod tests {
         let header = parts.header_for(&parts.header_of(&request), &(0..4), [&[], &[]]).unwrap();
         assert_eq!([18, 22, 26].map(|at| u16_at(&header, at)), [11, 15, 4]);
         request[22..24].copy_from_slice(&4u16.to_ne_bytes());
-        assert!(!apart.within_one_drawable(&request).bottom_up, "to a higher place");
+        assert!(!apart.within_one_drawable(&request).bottom_up, "a copy to a higher place");
     }
 
     #[test]

@@ -28,7 +28,7 @@ const MAX_UNREAD_BYTES: usize = 4 << 20;
 const MAX_CONNECTIONS: usize = 64;
 /// The maximum for all ordinary users combined, so that they leave room for the server's user and root.
 const MAX_OF_OTHERS: usize = 32;
-/// Requests are answered for this long, and by at most one request longer, before clients are served again.
+/// The time for which requests are answered before clients are served again, exceeded by at most one request.
 const TURN_NS: u64 = 1_000_000;
 /// The maximum number of connections accepted before clients are served again.
 const ACCEPTED_AT_ONCE: usize = 16;
@@ -44,7 +44,7 @@ struct ControlConnection {
     /// Bytes that did not fit into the socket's buffer.
     output: Vec<u8>,
     epoll: RawFd,
-    /// The epoll reports that the socket can be written, not that it can be read.
+    /// The epoll waits for room to write to the socket, not for data to read.
     awaits_room: bool,
     is_gone: bool,
 }
@@ -74,7 +74,7 @@ pub struct Connections {
     /// One listener for each display. Mutter gives its Xwayland two displays and uses one of them itself.
     listeners: Vec<Listener>,
     open: Vec<ControlConnection>,
-    /// The place of the connection whose request is answered next.
+    /// The index of the connection whose request is answered next.
     next: usize,
 }
 
@@ -270,7 +270,7 @@ impl ControlConnection {
         self.output.drain(..written);
     }
 
-    /// Makes the epoll report when the connection can go on: when a reply or a request is left, once there is room.
+    /// Makes the epoll wait for room in the socket while a reply or a request is left, otherwise for new data.
     fn wait(&mut self) {
         let awaits_room = !self.output.is_empty() || self.has_request();
         if std::mem::replace(&mut self.awaits_room, awaits_room) != awaits_room {

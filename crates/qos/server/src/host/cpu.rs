@@ -9,7 +9,7 @@
 //! while it works for a reserved client. Without a loan, that client would wait for any CPU-bound program. The watcher
 //! raises the thread when data from a reserved client arrive. The wakeup handler lowers it when another client is
 //! chosen, and a timer lowers it at the latest after the length of the budget. The thread is also raised while a client
-//! must redraw: that client uses the processor, and input would wait for it.
+//! must redraw: otherwise input would wait for that client's use of the processor.
 //!
 //! Both threads use the loan without a lock. After raising, the caller checks whether the thread was lowered meanwhile
 //! and lowers it again. A race can therefore lower the thread too early but never leave it raised.
@@ -171,7 +171,7 @@ mod tests {
     fn an_ended_loan_does_not_raise_the_thread() {
         let loan = Arc::new(Loan::new().unwrap());
         loan.raise(Time::NEVER);
-        assert!(!loan.is_raised(), "nobody lends");
+        assert!(!loan.is_raised(), "no loan is active");
         assert!(Attributes::of(0).unwrap().is_normal());
     }
 

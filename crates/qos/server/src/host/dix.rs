@@ -12,9 +12,9 @@
 //! | `sync_priority` | hides our use of the priority field from SYNC clients |
 //! | `tables`, `ticks` | the server's request tables; count and time requests while `classic` or a trace needs it |
 //! | `cell` | the engine, the tables and the requests that are being cut, in one place |
-//! | `cutting` | the requests that are executed in parts, and what is known for that |
+//! | `cutting` | the state of requests that are executed in parts |
 //! | `per_request` | the wrappers around requests |
-//! | `cut` | executes long requests in parts, and lets other clients in between |
+//! | `cut` | executes long requests in parts, and serves other clients between two parts |
 //!
 //! Invariant: between slices, every priority field has the value that `sync_priority` requires.
 
@@ -61,7 +61,7 @@ pub struct Dix {
     running: Option<DixSlice>,
     /// The clients that are ready. If the server itself chooses, it chooses one of them.
     candidates: Vec<ClientId>,
-    /// The sockets whose data end the wait that comes next.
+    /// The sockets whose data end the next wait.
     awaited: Vec<RawFd>,
     /// True during a server grab, when the clients that wait are in another ring.
     pub grabbed: bool,

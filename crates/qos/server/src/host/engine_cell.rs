@@ -2,8 +2,8 @@
 //! State that only the server's thread uses, in particular the engine of this process.
 //!
 //! [`with`](OnServerThread::with) is a panic boundary: any failure inside is a fault that makes the host step aside.
-//! Afterwards it carries out the engine's actions. The server may call xqos while xqos calls the server, for example
-//! because of an event that xqos sends. No reference to the engine is held during such a call.
+//! Afterwards `with` carries out the engine's actions. The server may call xqos while xqos calls the server, for
+//! example because of an event that xqos sends. No reference to the engine is held during such a call.
 
 use crate::mechanism::action::Action;
 use crate::mechanism::engine::Engine;
@@ -17,7 +17,7 @@ pub trait Acts: Host {
     /// A call into the server, which may call xqos.
     type Call;
 
-    /// Carries out an action, or returns the call that does.
+    /// Carries out an action, or returns the call that carries it out.
     fn carry_out(&mut self, action: Action) -> Option<Self::Call>;
     fn call(call: Self::Call);
     /// Undoes every change of the host that the server would notice. Can be called in any state.
@@ -34,7 +34,7 @@ fn next_call<H: Acts>(engine: &mut Engine<H>) -> Option<H::Call> {
     None
 }
 
-/// Undoes every change that the server would notice, of an engine that no other code can reach. A fault in one part
+/// Undoes every change that the server would notice. No other code may have access to the engine. A fault in one step
 /// does not prevent the others.
 pub fn step_back<H: Acts>(engine: &mut Engine<H>, now: Time) {
     let _ = fault::guarded(|| engine.at(now).step_back());
@@ -42,7 +42,7 @@ pub fn step_back<H: Acts>(engine: &mut Engine<H>, now: Time) {
         match fault::guarded(|| next_call(engine)) {
             Ok(Some(call)) => H::call(call),
             Ok(None) => break,
-            // The action that failed is no longer among the others.
+            // The failed action is no longer in the queue.
             Err(_) => {}
         }
     }
@@ -101,7 +101,7 @@ impl<H: Acts, A> OnServerThread<EngineCell<H, A>> {
         if is_idle {
             return Some(worked);
         }
-        // What was wanted before a fault is done before the host steps aside.
+        // Actions that were queued before a fault are carried out before the host steps aside.
         loop {
             // SAFETY: guaranteed by the caller.
             match unsafe { self.borrowed(|engine| Ok(next_call(engine))) } {

@@ -45,7 +45,7 @@ pub fn thread_cpu_ns() -> u64 {
     read_clock(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
-/// How long the calling thread has been ready to run without a processor, in nanoseconds, if the kernel tells.
+/// How long the calling thread has been ready to run without a processor, in nanoseconds, if the kernel reports it.
 pub fn thread_delayed_ns() -> Option<u64> {
     RunTimes::of_this_thread()?.read_ns().map(|(_, delayed_ns)| delayed_ns)
 }

@@ -87,10 +87,10 @@ pub struct Libc {
     chunk_ns: u64,
     /// The size of the server's input buffer for a client; 0 before the first client connects.
     buffer_bytes: usize,
-    /// What the last peek saw. Kept, because clearing new memory for each peek takes longer than the peek itself.
+    /// The bytes of the last peek. The buffer is kept, because clearing a new one takes longer than the peek itself.
     peeked: Vec<u8>,
     is_traced: bool,
-    /// The sockets whose data end the wait that comes next.
+    /// The sockets whose data end the next wait.
     awaited: Vec<RawFd>,
     running: LibcSlice,
     slice: u64,

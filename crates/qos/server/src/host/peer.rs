@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! What the kernel tells about the program at the other end of a connection.
+//! Identifies the program at the other end of a connection by data from the kernel.
 
 use crate::host::kernel;
 use crate::mechanism::access::Identity;

@@ -167,7 +167,7 @@ impl Watcher {
         (at != 0).then_some(Time(at))
     }
 
-    /// Starts a slice that ends at `until` at the latest. Not called for a slice that nothing can cut short.
+    /// Starts a slice that ends at `until` at the latest. Not called for a slice that cannot end early.
     pub fn slice_begins(&mut self, contest: &Contest, until: Time) {
         self.slices += 1;
         self.in_slice = true;

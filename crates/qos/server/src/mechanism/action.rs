@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! What the mechanism wants done. Each call of the engine adds actions to [`Engine::actions`], and the host carries
-//! them out in their order before the engine is called again.
+//! The actions that the mechanism requests. Each call of the engine adds actions to [`Engine::actions`], and the host
+//! carries them out in their order before the engine is called again.
 //!
 //! [`Engine::actions`]: crate::mechanism::engine::Engine::actions
 
@@ -47,9 +47,9 @@ pub enum Action {
     // Time.
     /// Wakes the server at this time even if nothing else happens; [`Time::NEVER`] cancels it.
     WakeAt(Time),
-    /// Data from this client end the wait that follows.
+    /// Data from this client end the next wait.
     Await(ClientId),
-    /// Waits for the clients of the `Await`s before, at most until this time.
+    /// Waits for the clients of the preceding `Await` actions, at most until this time.
     WaitUntil(Time),
 
     // The server's thread.
@@ -66,7 +66,7 @@ pub enum Action {
     // Requests.
     /// Sets what is observed about each request from now on.
     Observe(ObservedRequests),
-    /// Lets other clients in after this time of a long request; 0: never. Ignored if requests cannot be cut.
+    /// Cuts long requests after this time, to serve other clients; 0: never. Ignored if requests cannot be cut.
     Cut {
         part_ns: u64,
     },

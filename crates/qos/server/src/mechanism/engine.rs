@@ -111,14 +111,14 @@ pub struct Engine<H> {
     pub pacing: Pacing,
     /// The client to hold back when its slice ends, because it uncovers windows of other clients.
     to_hold: Option<ClientId>,
-    /// The client that is exposing from the end of its slice on, because it said so.
+    /// The client that counts as exposing from the end of its slice on, because it marked itself.
     marked: Option<ClientId>,
-    /// The number of times that a client was held back for that reason.
+    /// The number of times that a client was held back because it uncovered others.
     pub holds: u32,
     /// The client that lends the server a real-time priority, and the limit to restore afterwards.
     lender: Option<(ClientId, u32)>,
     faults: FaultCounter,
-    /// A long request lets other clients in after this time; 0: requests are not cut.
+    /// The time after which a long request is cut to serve other clients; 0: requests are not cut.
     pub part_ns: u64,
     /// The rests of cut requests that were executed in the running slice.
     rests: Vec<Service>,
@@ -201,7 +201,7 @@ impl<H: Host> Engine<H> {
         self.host
     }
 
-    /// Undoes every change that the server would notice but those of the host. Can be called in any state.
+    /// Undoes every change that the server would notice, except those of the host. Can be called in any state.
     pub fn step_back(&mut self) {
         self.scheduler.trace.close(self.now);
         self.end_loan();

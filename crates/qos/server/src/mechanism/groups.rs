@@ -229,7 +229,7 @@ mod tests {
         assert_eq!(groups.enter(&named(":app", 8)), of_process);
         assert_ne!(of_process, of_user);
         groups.grouping = Grouping::Application;
-        assert_eq!(groups.enter(&member(8, None)), of_process, "with those that the grouping puts there");
+        assert_eq!(groups.enter(&member(8, None)), of_process, "with the clients of that process");
         assert_eq!(groups.enter(&named(":user", 9)), of_user);
         let fits = [":app", "players", "", ":none"].map(|name| is_valid_name(Label::new(name)));
         assert_eq!((fits, is_valid_name(Label::new(":all"))), ([true; 4], false));

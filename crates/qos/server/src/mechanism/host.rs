@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! What the mechanism needs from a server, and what a host tells it.
+//! The interface between the mechanism and a host.
 
 use crate::mechanism::access::Identity;
 use std::io;
@@ -34,14 +34,14 @@ pub struct Work {
     pub in_parts_ns: Option<(u64, u64)>,
 }
 
-/// What cutting long requests has done since the server started.
+/// Totals of the cutting of long requests since the server started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CutTotals {
     pub requests: u64,
     pub parts: u64,
-    /// How often another client was let in between two parts.
+    /// How often another client was served between two parts.
     pub cuts: u64,
-    /// Requests whose rest was executed early, because another request would have seen the difference.
+    /// Requests whose rest was executed early, because another request could have observed the difference.
     pub finished: u64,
 }
 
@@ -74,8 +74,8 @@ pub struct Established {
     pub host: Option<String>,
 }
 
-/// What the mechanism asks a server. What it wants done, it says in [`Action`](crate::mechanism::action::Action)s. The
-/// methods with a body answer for a server of which only its libc calls are known.
+/// The mechanism's queries to a server. Its commands are [`Action`](crate::mechanism::action::Action)s. The default
+/// methods are for a server of which only the libc calls are known.
 pub trait Host {
     /// Why xqos cannot serve a server, or cannot continue to serve it.
     type Error: std::error::Error;
@@ -86,7 +86,7 @@ pub trait Host {
     fn user(&self) -> u32;
     /// Processor time of the server's thread in nanoseconds.
     fn cpu_ns(&self) -> u64;
-    /// How long the server's thread has been ready to run without a processor, if the kernel tells.
+    /// How long the server's thread has been ready to run without a processor, if the kernel reports it.
     fn delayed_ns(&self) -> Option<u64>;
     /// The processor reservation that the kernel grants the server's thread.
     fn supply(&self) -> Supply;

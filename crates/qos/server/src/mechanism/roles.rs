@@ -91,7 +91,7 @@ mod tests {
         assert_eq!(roles.take(ManagerKind::Compositor, 0, Some(old)), None);
         assert_eq!(roles.take(ManagerKind::WindowManager, 0, Some(old)), None);
         assert_eq!(roles.role_of(old), Role { compositor: true, window_manager: true });
-        assert_eq!(roles.take(ManagerKind::Compositor, 0, Some(old)), None, "it was its own");
+        assert_eq!(roles.take(ManagerKind::Compositor, 0, Some(old)), None, "the manager is the same");
         assert_eq!(roles.take(ManagerKind::Compositor, 0, Some(new)), Some(old));
         assert_eq!(roles.role_of(old), Role { window_manager: true, ..Role::NONE });
         roles.leave(old);

@@ -68,7 +68,7 @@ pub struct Settings {
     /// The log names a client that holds the server grab for longer than this; 0 disables it.
     pub grab_limit_ns: u64,
     pub fault: Option<PlannedFault>,
-    /// A long request lets other clients in after this time; 0: requests are not cut.
+    /// The time after which a long request is cut to serve other clients; 0: requests are not cut.
     pub part_ns: u64,
     /// Cuts each request that has parts, after each part; for tests.
     pub cuts_always: bool,

@@ -161,7 +161,7 @@ impl Host for Dix {
     }
 }
 
-/// A call into the server, made while nobody borrows the engine, because the server may call xqos.
+/// A call into the server. No reference to the engine is held during the call, because the server may call xqos.
 #[derive(Debug)]
 pub enum ServerCall {
     Ignore(Client),

@@ -85,8 +85,8 @@ pub fn tables() -> &'static Tables {
     &state().tables
 }
 
-/// Runs `work` on the requests that are being cut, if there are any. It must not call into the server: xqos would find
-/// no state in such a call.
+/// Runs `work` on the requests that are being cut, if there are any. `work` must not call into the server, which may
+/// call xqos: this state would be inaccessible in such a call.
 pub fn with_cutting<T>(work: impl FnOnce(&mut Cutting) -> T) -> Option<T> {
     state().cutting.try_borrow_mut().ok()?.as_mut().map(work)
 }

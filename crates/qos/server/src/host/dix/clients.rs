@@ -118,7 +118,7 @@ impl Dix {
         Ok(())
     }
 
-    /// Checks that xqos can go on. Returns the server's name once, when it becomes known.
+    /// Checks that xqos can continue. Returns the server's name once, when it becomes known.
     pub fn check(&mut self) -> Result<Option<String>, Error> {
         if !self.watcher.is_alive() {
             return Err(Error::WatcherEnded);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-//! Cuts long requests: executes them in parts and lets other clients in between two parts.
+//! Cuts long requests: executes them in parts, and serves other clients between two parts.
 //!
 //! A request that consists of many figures or rows is executed part by part through the server's own procedure, each
 //! part with a header of its own. If a client waits for the end of the slice (`isItTimeToYield`) between two parts, the
-//! request is handed back to the server, which dispatches it again when its client is served next. What is left of it
-//! is the *rest*. Requests of other clients that could tell the difference make the rest run first ([`guard`]).
-//! [`crate::parts`] says which requests have parts.
+//! request is handed back to the server, which dispatches it again when its client is served next. The remaining parts
+//! are the *rest*. If a request of another client could observe the difference, the rest is executed first ([`guard`]).
+//! [`crate::parts`] defines which requests have parts.
 //!
 //! | file | contents |
 //! |---|---|
@@ -17,13 +17,13 @@
 //!
 //! | event | rest |
 //! |---|---|
-//! | its client is served again | goes on |
-//! | a request that touches the same things, a server grab, KillClient | is finished first |
+//! | its client is served again | continues |
+//! | a request that uses the same pixels or resources, a server grab, KillClient | is finished first |
 //! | the visible parts of windows change, with or without a request | is finished first |
-//! | a client's connection ends, its own or another one's | is finished first |
+//! | the connection of any client ends | is finished first |
 //! | xqos steps aside, the server resets | is finished |
-//! | an event for its client | has the sequence number before that of the request |
-//! | input, other timers | stays: none of them reads or draws what a rest touches |
+//! | an event for its client | stays: the event has the sequence number before that of the request |
+//! | input, other timers | stays: these neither read nor draw anything that a rest touches |
 //!
 //! Decision 028 lists what reads or draws pixels without a request. No reference to the state of this module is held
 //! during a call into the server, which may call xqos.
@@ -48,9 +48,9 @@ use early::{finish_where, leaves, windows_change};
 use run::run;
 use xqos_core::ClientId;
 
-/// A request below this part of the limit is not timed. A longer one is, so that its cost becomes known.
+/// Requests below this fraction of the limit are not timed. Longer ones are timed, to learn their cost.
 const UNTIMED: u64 = 4;
-/// Core requests after which the server may put off work: those that create, change, map, move or destroy windows, and
+/// Core requests after which the server may defer work: those that create, change, map, move or destroy windows, and
 /// KillClient.
 const CHANGES_WINDOWS: [u8; 12] = [1, 2, 4, 5, 7, 8, 9, 10, 11, 12, 13, 113];
 
@@ -64,11 +64,11 @@ pub struct Outcome {
 #[derive(Clone, Copy, Debug)]
 pub enum End {
     Whole,
-    /// The request was executed in parts, which took this processor time (ns) in all.
+    /// The request was executed in parts, which took this processor time (ns) in total.
     InParts(u64),
     /// The request will be dispatched again.
     Returned,
-    /// The request had ended before, for another client's sake.
+    /// The request was finished earlier, because of another client.
     HadEnded,
 }
 
@@ -91,14 +91,14 @@ pub fn configure(symbols: &Symbols, limit: Limit) {
     wrap(symbols);
 }
 
-/// Executes what is pending, and cuts nothing from now on.
+/// Finishes all rests, and cuts no request from now on.
 pub fn stop(symbols: &Symbols) {
     finish_where(ClientId(0), |_| true);
     with(|state| (state.limit.ns, state.majors.present) = (0, 0));
     wrap(symbols);
 }
 
-/// Forgets this generation of the server, all of whose clients are gone.
+/// Forgets this generation of the server, whose clients have all disconnected.
 pub fn forget() {
     with(|state| state.server.forget_windows());
     set_cutting(None);
@@ -136,8 +136,8 @@ pub fn take_returned(client: Client) -> bool {
     with(|state| state.returned.take()).flatten() == Some(client)
 }
 
-/// If a request of this client that was executed in parts has ended since the last call: its processor time, and that
-/// of its longest part.
+/// The processor time of a request and of its longest part, if a request of this client that was executed in parts has
+/// ended since the last call.
 pub fn take_ended(client: Client) -> Option<(u64, u64)> {
     let (of, used_ns, longest_ns) = with(|state| state.ended.take())??;
     (of == client).then_some((used_ns, longest_ns))
@@ -152,13 +152,13 @@ pub fn grabbed(is_grabbed: bool) {
     with(|state| state.is_grabbed = is_grabbed);
 }
 
-/// The server has done the work that it had put off.
+/// The server has done its deferred work.
 pub fn slice_ended() {
     with(|state| state.windows_changed = false);
 }
 
-/// Returns true if this request and no rest is pending for its client, and its sizes alone say that it is short. This
-/// is quicker than [`execute`], which finds out the same.
+/// Returns true if no rest is pending for the client, and the sizes in its request show that the request is short.
+/// [`execute`] would find the same, but more slowly.
 pub fn is_short(client: Client, head: &Head) -> bool {
     let (major, minor) = (head.request as u8, (head.request >> 16) as u8);
     with(|state| {
@@ -172,7 +172,7 @@ pub fn is_short(client: Client, head: &Head) -> bool {
     .is_some()
 }
 
-/// Executes a request of a kind that may have parts, or goes on with its rest. `may_cut`: it may be cut if it is new.
+/// Executes a request of a kind that may have parts, or continues its rest. `may_cut`: a new request may be cut.
 pub fn execute(client: Client, head: &Head, procedure: RequestProc, may_cut: bool) -> Outcome {
     let whole = || Outcome::whole(call(procedure, client.raw()));
     let of_client = |state: &mut Cutting| {
@@ -181,7 +181,7 @@ pub fn execute(client: Client, head: &Head, procedure: RequestProc, may_cut: boo
     };
     if let Some((rest, server)) = with(of_client).flatten() {
         update_guard();
-        // The server counts the request again when it dispatches it again. A finished one had its number already.
+        // Each dispatch increments the sequence number, but a finished request has its number already.
         if let Some(status) = rest.result {
             server.set_sequence(client, rest.head.sequence);
             with(|state| state.ended = Some((client, rest.used_ns, rest.longest_ns)));

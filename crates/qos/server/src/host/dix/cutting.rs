@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! The state of cutting: the requests that are executed in parts, and what is known of the server for that.
+//! The state of cutting: the requests that are executed in parts, and the facts about the server that this requires.
 //! [`cut`](super::cut) uses it; nothing here calls a request procedure.
 //!
 //! | file | contents |
@@ -52,11 +52,11 @@ pub struct Cutting {
     pub majors: Majors,
     pub limit: Limit,
     pub costs: Costs,
-    /// The server calls this between slices, and before it frees the requests of a client that ends.
+    /// The server calls this between slices, and before it frees the requests of a client that disconnects.
     pub leaves: Work,
     pub rests: Vec<Cut>,
     pub presented: Presented,
-    /// A request or the end of a client has changed windows in this slice. The server may have put off work, such as
+    /// A request or the end of a client has changed windows in this slice. The server may have deferred work, such as
     /// painting a border, until the slice ends.
     pub windows_changed: bool,
     pub totals: CutTotals,

@@ -108,7 +108,7 @@ fn step_aside(fault: &Fault<Error>) {
         let _ = fault::guarded(|| drop(engine));
     }
     if cut::has_rests() {
-        // A cut request waits for its client's next dispatch, unless the client ends before.
+        // A cut request waits for its client's next dispatch, unless the client disconnects first.
         // SAFETY: as in `start`.
         unsafe { (symbols.add_callback)(symbols.client_state_callback, client_state, null_mut()) };
     }
@@ -155,7 +155,7 @@ unsafe extern "C" fn client_state(_list: *mut *mut c_void, _data: *mut c_void, i
         }
         with_engine(|engine| clients::state_changed(engine.at(now()), client));
         if let (Some(_), false, Ok(symbols)) = (aside_reason(), cut::has_rests(), symbols()) {
-            // `step_aside` has left this function for the rests.
+            // `step_aside` has kept this callback for the rests.
             // SAFETY: as in `start`.
             unsafe { (symbols.delete_callback)(symbols.client_state_callback, client_state, null_mut()) };
         }

@@ -48,8 +48,8 @@ impl Ticks {
     }
 }
 
-/// Reads both clocks at the same moment: if the thread were interrupted between the two, the rate would be wrong for as
-/// long as that time counts. Of five readings, it takes the one with the shortest time from before to after.
+/// Reads both clocks at nearly the same moment: if the thread were interrupted between the two readings, the rate would
+/// be wrong. Of five attempts, the one that took the fewest ticks counts.
 fn read_both() -> (Time, u64) {
     let read = |_| {
         let (before, now, after) = (counter(), kernel::now(), counter());

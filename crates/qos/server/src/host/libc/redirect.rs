@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Redirects the server program's libc calls to ours if xqos is a module, because the loader binds them to libc.
+//! Redirects the server program's libc calls to ours. If xqos is a module, the loader has bound these calls to libc.
 //!
 //! A program calls a library function through a slot that the loader fills with the function's address. This host puts
 //! its own functions into the program's slots for the calls that it needs. All other objects still call libc.

@@ -221,7 +221,7 @@ mod tests {
         // SAFETY: both descriptors are open, and `first` keeps owning its own.
         assert_eq!(unsafe { libc::dup2(second.as_raw_fd(), number) }, number);
         send(&mut second_end);
-        assert!(!is_readable(&fds.gathered()), "what was there is closed, and has left");
+        assert!(!is_readable(&fds.gathered()), "the kernel has removed the closed viewer");
         server.polls(number);
         assert_eq!(server.update(&mut fds, &[]), [number]);
         assert!(is_readable(&fds.gathered()));

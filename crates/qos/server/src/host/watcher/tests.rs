@@ -194,7 +194,7 @@ fn the_watcher_sleeps_if_the_servers_descriptors_may_not_preempt() {
     let (ours, theirs) = socket();
     server.polls(ours);
     send(theirs);
-    assert!(!server.yields(Duration::from_millis(150)), "nobody asked for an update");
+    assert!(!server.yields(Duration::from_millis(150)), "no update was requested");
 }
 
 #[test]
@@ -212,7 +212,7 @@ fn many_arrivals_in_a_slice_do_not_delay_the_repetition() {
     }
     assert!(server.yields(SOON));
     // The server clears the flag when a slice begins, so the yield must be repeated. The delays double from 50 us, so
-    // that each one is at most as long as all before it, and 50 us.
+    // each one is at most 50 us longer than the sum of all earlier ones.
     let end = Instant::now() + SOON;
     loop {
         let at = Time(server.watcher.shared.timer_at.load(Ordering::SeqCst));

@@ -8,7 +8,7 @@ use crate::mechanism::host::Host;
 use crate::mechanism::settings::ContentionMode;
 use xqos_core::{Contention, Fact, Time};
 
-/// Short kernel slices stay on for this long after contention ends, so as to change at most a few times a second.
+/// Short kernel slices stay on for this long after contention ends, so that they change at most a few times a second.
 const SHORT_SLICES_OUTLAST_NS: u64 = 500_000_000;
 
 #[derive(Debug)]

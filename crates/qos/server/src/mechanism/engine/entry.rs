@@ -7,7 +7,7 @@ use xqos_abi::{ClientEntry, Label, Paced, entry_flag, us};
 use xqos_core::{ClientId, ReservationKind};
 
 impl<H: Host> Engine<H> {
-    /// What is told about a client.
+    /// The data that is reported about a client.
     pub fn entry(&self, id: ClientId, asker: ClientId) -> Option<ClientEntry> {
         let slot = self.slot(id)?;
         let scheduler = &self.scheduler;

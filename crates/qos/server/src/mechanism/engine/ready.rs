@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Which clients have requests, and since when; which idle clients are watched, and when the server must wake up.
+//! Finds the clients that have requests, watches idle clients, and determines when the server must wake up.
 
 use super::{Engine, Outcome};
 use crate::mechanism::action::Action;

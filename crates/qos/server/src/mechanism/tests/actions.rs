@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Tests what the mechanism tells the host to do, call by call.
+//! Tests the actions that each call of the mechanism requests.
 
 use super::mock::{Effect, MS, Server, base};
 use super::{clients, keep_busy, reserve, server};
@@ -31,7 +31,7 @@ fn without_contention_the_server_chooses_and_nothing_else_is_done() {
         server.run_until(Time(turn * MS));
         let actions = acted(&mut server);
         assert_eq!(choices(&actions), [Choice::Server, Choice::Server]);
-        // With its first decision, the mechanism also says what is observed and cut, and which server it serves.
+        // The first decision also sets the observation and the cutting of requests, and logs the server.
         assert_eq!(actions.len(), if turn == 1 { 5 } else { 2 }, "{actions:?}");
     }
 }

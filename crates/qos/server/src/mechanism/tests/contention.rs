@@ -58,7 +58,7 @@ fn a_light_client_is_first_and_short_slices_are_requested_once_under_contention(
 }
 
 #[test]
-fn a_server_that_waits_for_a_processor_does_not_rest() {
+fn a_server_that_waits_for_a_processor_counts_as_busy() {
     for (delayed_percent, is_contended) in [(0, false), (30, false), (100, true)] {
         let mut server = Server::new(&Settings::default());
         server.host().delayed_percent = delayed_percent;

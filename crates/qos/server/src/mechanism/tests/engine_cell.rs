@@ -49,7 +49,7 @@ fn held_clients_are_resumed_even_if_several_actions_fail() {
 }
 
 #[test]
-fn what_was_wanted_before_a_fault_is_done_before_the_fault_is_reported() {
+fn actions_before_a_fault_are_carried_out_before_it_is_reported() {
     let mut cell: EngineCell<Mock, ()> = EngineCell::new(());
     cell.engine = Some(Box::new(holding().0));
     let cell = OnServerThread::new(cell);

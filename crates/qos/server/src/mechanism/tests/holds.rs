@@ -41,7 +41,7 @@ fn an_idle_server_wakes_up_once_for_each_replenishment_and_not_otherwise() {
     assert_eq!(server.idle_wakeups, 5, "nothing wakes an idle server");
 }
 
-/// Nothing but the timer wakes the server, and the period is no whole number of milliseconds.
+/// Only the timer wakes the server, and the period is not a whole number of milliseconds.
 #[test]
 fn a_hold_on_an_idle_server_ends_exactly_at_a_replenishment() {
     const BUDGET_NS: u64 = 900_000;

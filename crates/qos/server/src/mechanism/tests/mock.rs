@@ -102,7 +102,7 @@ pub struct Mock {
     pub supply: Supply,
     /// The number of other threads that take turns with the server on the processor.
     pub processor_shared_with: u64,
-    /// The part of its rests, in percent, in which the server is ready to run without a processor.
+    /// The percentage of its idle time in which the server is ready to run without a processor.
     pub delayed_percent: u64,
     rested_ns: u64,
     /// The time until which the server's thread is raised.

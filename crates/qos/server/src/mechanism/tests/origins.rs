@@ -118,13 +118,13 @@ fn clients_of_a_user_share_as_one_if_grouped_by_user() {
     server.run_until(Time(400 * MS));
     let time = |id| server.time_of(id, Time(0), Time(400 * MS)) as f64;
     let of_user = time(first) + time(second);
-    assert!((of_user / time(alone) - 1.0).abs() < 0.1, "{of_user} beside {}", time(alone));
+    assert!((of_user / time(alone) - 1.0).abs() < 0.1, "{of_user} compared with {}", time(alone));
     assert!((time(first) / time(second) - 1.0).abs() < 0.2);
     assert_eq!(entry(&mut server, first).group_name.as_str(), "user 1000");
 }
 
 #[test]
-fn a_capped_group_is_held_back_and_goes_on_when_the_lease_ends() {
+fn a_capped_group_is_held_back_and_continues_when_the_lease_ends() {
     let mut server = server(PolicyKind::Fair);
     let [daemon, capped, other] = clients(&mut server);
     server.ask(daemon, lease("rule unwatched")).unwrap();
@@ -155,7 +155,7 @@ fn the_sum_of_a_users_reservations_is_limited() {
     assert_eq!(server.ask(first, reservation(2000)), Ok(None));
     assert_eq!(server.ask(second, reservation(2000)), Err(Refused::Admission(base(second))));
     assert_eq!(server.ask(second, reservation(1000)), Ok(None));
-    assert_eq!(server.ask(first, reservation(2000)), Ok(None), "in place of what it has");
+    assert_eq!(server.ask(first, reservation(2000)), Ok(None), "it replaces the current one");
     assert_eq!(server.ask(other, reservation(3000)), Ok(None));
     assert_eq!(server.ask(root, reservation(2500)), Ok(None));
 }
@@ -265,7 +265,7 @@ fn group_reservations_are_refused_like_those_of_clients() {
         server.ask(id, Subject::Client(0).set(Setting::Group(Label::new("players")))).unwrap();
     }
     assert_eq!(server.ask(first, reserve_group(first, 4000, false)), Ok(None));
-    assert_eq!(server.ask(second, reserve_group(second, 5000, false)), Ok(None), "in place of what it has");
+    assert_eq!(server.ask(second, reserve_group(second, 5000, false)), Ok(None), "it replaces the current one");
     let own = Subject::Client(0).set(Setting::reservation(2000, 20_000, ReservationKind::Soft));
     assert_eq!(server.ask(first, own), Err(Refused::Admission(base(first))), "0.25 + 0.1 of the user's 0.3");
 }

@@ -29,7 +29,7 @@ fn random_operations_keep_all_invariants() {
         }
         finish(&mut server, root, &clients);
         assert_eq!(server.done.len() as u64, sent, "seed {seed}: requests were lost");
-        assert!(server.done.windows(2).all(|pair| pair[0].end <= pair[1].start), "seed {seed}: two at once");
+        assert!(server.done.windows(2).all(|pair| pair[0].end <= pair[1].start), "seed {seed}: requests overlap");
     }
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! Decides whether a new request is cut, and prepares it.
 //!
-//! A request is cut only if its parts are exactly the whole, and if nothing but requests can see or change what it
-//! touches.
+//! A request is cut only if its parts together have exactly the same result, and if only requests can see or change
+//! what it touches.
 
 use crate::host::dix::cell::with_cutting as with;
 use crate::host::dix::client::{Client, Head};
@@ -46,8 +46,8 @@ pub(super) fn begin(
     })
 }
 
-/// The parts in their order, if they are exactly the whole: no part may see or change what another one draws. For
-/// CopyArea also the graphics context whose NoExpose event is due with the last part.
+/// The parts in their order, if they have exactly the same result: no part may see or change what another part draws.
+/// For CopyArea also the graphics context whose NoExpose event is due with the last part.
 fn exact_parts(server: &CutServer, parts: Parts, request: &[u8]) -> Option<(Parts, Option<u32>)> {
     match parts.kind {
         // Wide arcs that touch are joined, and a dash pattern continues.
@@ -57,10 +57,10 @@ fn exact_parts(server: &CutServer, parts: Parts, request: &[u8]) -> Option<(Part
             let [source, written] = [4, 8].map(|at| server.drawable(u32_at(request, at)));
             let (source, written, used) = (source?, written?, server.context(context)?);
             let is_same = source.drawable == written.drawable;
-            // With two names of one memory, the server copies one rectangle of the clip after the other, not row by
+            // If two drawables share their memory, the server copies one clip rectangle after the other, not row by
             // row.
             (is_same || source.backing != written.backing).then_some(())?;
-            // The server paints the background where the source is not there, after it has copied the rest.
+            // Where the source has no pixels, the server paints the background after it has copied the rest.
             let place = [i16_at(request, 16), i16_at(request, 18)];
             server.is_there(&source, place, [u16_at(request, 24), u16_at(request, 26)]).then_some(())?;
             let parts = if is_same { parts.within_one_drawable(request) } else { parts };
@@ -71,7 +71,7 @@ fn exact_parts(server: &CutServer, parts: Parts, request: &[u8]) -> Option<(Part
             let sources = [8, 12].map(|at| u32_at(request, at)).into_iter().filter(|&id| id != 0);
             let are_plain = request[4] <= LAST_EXACT_OPERATOR && { sources }
                 .all(|id| server.picture(id).as_ref().is_some_and(is_plain));
-            // Pixman may leave or clear the unused bits of a pixel, which depends on where the source ends.
+            // Whether pixman keeps or clears the unused bits of a pixel depends on where the source ends.
             let has_all_bits = server.picture(u32_at(request, 16)).is_some_and(|used| used.has_all_bits != 0);
             (are_plain && has_all_bits && fits_pixman(request, parts.count)).then_some((parts, None))
         }
@@ -80,19 +80,19 @@ fn exact_parts(server: &CutServer, parts: Parts, request: &[u8]) -> Option<(Part
     }
 }
 
-/// Returns true if the server draws to, or tells clients of, what this request touches, without another request.
+/// Returns true if the server may, without another request, draw to what this request touches or report it to clients.
 fn is_seen(server: &CutServer, footprint: &Footprint) -> bool {
     let written = || footprint.used().filter(|&(_, is_written)| is_written).map(|(used, _)| used);
     let is_expected = with(|state| {
-        // Work that the last change of windows has left is done after this slice.
+        // The server does the work deferred by the last change of windows after this slice.
         state.windows_changed || footprint.used().any(|(used, _)| state.presented.contains(used))
     });
-    // A pixmap without a name may have been presented under its name.
+    // A pixmap without a name may have been presented under its former name.
     is_expected != Some(false) || written().any(|used| used.id == 0 || server.is_watched(used))
 }
 
-/// Returns true if pixman draws this RENDER Composite. It draws nothing if the area of the source or the mask does not
-/// fit into 16 bits, together with what its filter reads around it.
+/// Returns true if pixman draws this RENDER Composite. Pixman draws nothing if the area of the source or the mask, with
+/// the margin that its filter reads, exceeds 16 bits.
 fn fits_pixman(request: &[u8], rows: u32) -> bool {
     const AROUND: i64 = 8;
     let fits = |at: i64| i16::try_from(at).is_ok();
@@ -100,7 +100,7 @@ fn fits_pixman(request: &[u8], rows: u32) -> bool {
     tops.all(|top| fits(top - AROUND) && fits(top + i64::from(rows) + AROUND))
 }
 
-/// Returns true if a client waits for a font, and draws text later without a request.
+/// Returns true if a client waits for a font, and will draw text later without a request.
 fn owes_text(server: &CutServer) -> bool {
     let Ok(symbols) = symbols() else { return true };
     symbols.live_clients().any(|client| server.owes_text(client))
@@ -113,8 +113,8 @@ impl Footprint {
         !self.is_unknown() && self.used().all(|(used, _)| is_private(used))
     }
 
-    /// Returns true if a part could see what an earlier one has drawn. A copy within one drawable has an order in which
-    /// it does not.
+    /// Returns true if a part could see what an earlier one has drawn. The parts of a copy within one drawable are
+    /// ordered so that they cannot.
     fn reads_what_it_writes(&self, is_copy: bool) -> bool {
         let read = || self.used().filter(|(_, is_written)| !is_written);
         self.used().filter(|(_, is_written)| *is_written).any(|(written, _)| {

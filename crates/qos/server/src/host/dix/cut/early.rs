@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! What finishes a rest before its client is served again: requests of other clients, changes of windows, and clients
-//! that leave.
+//! Finishes rests before their clients are served again: for requests of other clients, changes of windows, and clients
+//! that disconnect.
 
 use super::run::run;
 use super::{End, update_guard};
@@ -13,7 +13,7 @@ use std::ffi::{c_int, c_void};
 use xqos_abi::trace::Entry;
 use xqos_core::ClientId;
 
-/// Another client's request is about to run. Finishes the rests that it could tell from whole requests.
+/// Called before another client's request runs. Finishes the rests whose absence this request could observe.
 pub fn admit(client: Client, head: &Head) {
     let is_pending = |state: &mut Cutting| {
         // A request that is dispatched again was admitted before.
@@ -25,7 +25,7 @@ pub fn admit(client: Client, head: &Head) {
     let request = unsafe { client.request_bytes() };
     let Some(footprint) = guard.footprint(&server, head.request, request, order_of(client)) else { return };
     let by = ClientId(head.index as u16);
-    // The rests may cause events for this client too, whose own request may be cut next.
+    // This client's request may be cut next, so events that the rests cause for it must have the number before.
     server.set_sequence(client, head.sequence.wrapping_sub(1));
     finish_where(by, |rest| footprint.touches(&rest.footprint));
     server.set_sequence(client, head.sequence);

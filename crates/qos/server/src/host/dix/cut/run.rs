@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! Executes the parts of a request through the server's own procedure.
 //!
-//! While a request is not done, its client has the sequence number before, as if the server had not begun it: an event
-//! must not tell the client that a request is done of which only a part is. The last part has the request's number.
+//! Until a request is done, its client keeps the previous sequence number, as if the server had not begun the request:
+//! an event must not report a partly executed request as done. The last part has the request's number.
 
 use super::{End, Outcome, learn, update_guard};
 use crate::host::dix::cell::{note, with_cutting as with};
@@ -17,7 +17,7 @@ use std::ops::Range;
 use xqos_abi::trace::Entry;
 use xqos_core::ClientId;
 
-/// At most this many rests are pending; then requests are executed whole.
+/// The maximum number of pending rests. Beyond it, requests are executed whole.
 const MAX_RESTS: usize = 64;
 
 /// Returns true if the request may be handed back to the server now.
@@ -48,7 +48,7 @@ pub(super) fn run(mut cut: Cut, is_own_turn: bool) -> Outcome {
     let (base, words) = (cut.client.request_start(), server.request_words(cut.client));
     let mut status = x_error::SUCCESS;
     let mut before = kernel::thread_cpu_ns();
-    // Each dispatch executes a part, so that the request ends whatever happens.
+    // Each dispatch executes at least one part, so that every request ends.
     let mut has_run = false;
     while cut.done < cut.parts.count && status == x_error::SUCCESS {
         let (Limit { always, .. }, fitting) =

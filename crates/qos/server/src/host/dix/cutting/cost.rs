@@ -5,27 +5,27 @@ use crate::parts::Kind;
 
 /// The cost before the first measurement, in nanoseconds per pixel: high, so that the first parts are short.
 const UNKNOWN: f64 = 4.0;
-/// A single measurement raises the cost at most this much, since it may contain work that is not the request's.
+/// A single measurement raises the cost at most by this factor, since it may include other work.
 const MAX_RISE: f64 = 4.0;
 
-/// The costs of all kinds. A cost rises immediately and falls slowly: a part should rather be too short than too long.
+/// The costs of all kinds. A cost rises immediately and falls slowly: a short part does less harm than a long one.
 #[derive(Debug)]
 pub struct Costs {
     /// In nanoseconds.
     limit: f64,
     costs: [f64; Kind::COUNT],
-    /// What [`Costs::work`] returns: it is needed for each request, and a division would take as long as the rest.
+    /// Cached results of [`Costs::work`]: each request needs one, and a division would double the cost of the check.
     work: [u64; Kind::COUNT],
 }
 
 impl Costs {
-    /// With the time that a part should take.
+    /// Initial costs; `limit_ns`: the time that a part should take.
     pub fn new(limit_ns: u64) -> Costs {
         let limit = limit_ns as f64;
         Costs { limit, costs: [UNKNOWN; Kind::COUNT], work: [(limit / UNKNOWN) as u64; Kind::COUNT] }
     }
 
-    /// How much work of this kind takes as long as a part should.
+    /// The amount of work of this kind in one part.
     pub fn work(&self, kind: Kind) -> u64 {
         self.work[kind as usize]
     }
@@ -55,6 +55,6 @@ mod tests {
         assert_eq!(costs.work(Kind::Points) / 1000, 142);
         assert_eq!(costs.work(Kind::Arcs), 62_500, "each kind has its own cost");
         costs.learn(Kind::Points, u64::MAX, 0);
-        assert!(costs.work(Kind::Points) > 30_000, "one measurement alone is not believed");
+        assert!(costs.work(Kind::Points) > 30_000, "a single measurement has a limited effect");
     }
 }

@@ -26,7 +26,7 @@ enum Use {
     PictureMask(usize),
 }
 
-/// What the table says of a request.
+/// The table's rule for a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Rule {
     Free,
@@ -87,7 +87,7 @@ fn lines() -> impl Iterator<Item = Option<Line<'static>>> {
     })
 }
 
-/// The table with the opcodes of this server. A request that is not in it finishes what is pending.
+/// The table with the opcodes of this server. A request that is not in it finishes all rests.
 #[derive(Debug)]
 pub struct Guard {
     rules: HashMap<(u8, u16), Rule>,
@@ -119,7 +119,7 @@ impl Guard {
         self.rules.get(&(major, minor)).or_else(|| self.others.get(&major)).unwrap_or(&Rule::Finish)
     }
 
-    /// What a request touches; `None` if nothing that matters.
+    /// The drawables and contexts that a request touches; `None` if none of them matters.
     pub fn footprint(&self, server: &CutServer, request: u32, bytes: &[u8], order: ByteOrder) -> Option<Footprint> {
         let mut footprint = Footprint::default();
         match self.rule(request as u8, (request >> 16) as u16) {
@@ -156,20 +156,20 @@ impl Footprint {
         self.is_unknown
     }
 
-    /// What is read and written, and whether it is written.
+    /// The drawables that are read or written; true for those that are written.
     pub fn used(&self) -> impl Iterator<Item = (&Used, bool)> {
         self.drawables.iter().map(|one| (&one.used, one.is_written))
     }
 
     fn add(&mut self, server: &CutServer, one: Use, request: &[u8], order: ByteOrder) {
-        // A request that is too short will be refused.
+        // The server will refuse a request that is too short.
         let word = |at: usize| order.u32(request, at).unwrap_or(0);
         match one {
             Use::Write(at) => self.add_drawable(word(at), server.drawable(word(at)), true, false),
             Use::Read(at) => self.add_drawable(word(at), server.drawable(word(at)), false, false),
             Use::ReadAll(at) => self.add_drawable(word(at), server.drawable(word(at)), false, true),
             Use::PictureWrite(at) => self.add_drawable(word(at), server.picture(word(at)), true, false),
-            // RENDER reads a window's place on the screen, with whatever other windows show there.
+            // RENDER reads a window's area of the screen, including the parts that other windows cover.
             Use::PictureRead(at) => self.add_drawable(word(at), server.picture(word(at)), false, true),
             Use::Background(at) => self.add_drawable(0, server.background(word(at)), false, false),
             Use::Context(at) => {
@@ -196,7 +196,7 @@ impl Footprint {
         }
     }
 
-    /// Returns true unless this request and the rest of a cut request cannot see each other.
+    /// Returns false only if this request and the rest of a cut request cannot affect each other.
     pub fn touches(&self, rest: &Footprint) -> bool {
         let common = |these: &[u32], those: &[u32]| these.iter().any(|one| those.contains(one));
         self.is_unknown

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! The drawables that Present may use without a request: it copies a pixmap to a window at a later frame. A request
-//! that uses one of them is not cut. Nothing tells when Present is done, so a drawable stays until it is gone.
+//! that uses one of them is not cut. Present does not report the end of this use, so a drawable stays until it is
+//! destroyed.
 
 use super::server::Used;
 use std::collections::{HashMap, HashSet};
@@ -9,14 +10,14 @@ use std::ffi::c_void;
 /// If more pixmaps of windows are presented, each window counts as presented.
 const MAX_BACKINGS: usize = 256;
 
-/// Names with the records that they had. A name with another record belongs to something new.
+/// Resource ids with the records that they had. An id with another record belongs to a new resource.
 pub type Names = HashMap<u32, *const c_void>;
 
 #[derive(Debug, Default)]
 pub struct Presented {
     ids: Names,
-    /// When there are more, those that are gone are removed. It grows with their number, so that each name costs the
-    /// same on average.
+    /// If there are more names, those of destroyed drawables are removed. This limit grows with the number of names, so
+    /// the average cost per name is constant.
     sweep_at: usize,
     /// Pixmaps that hold the pixels of windows. They may be used when they no longer have a name.
     backings: HashSet<*const c_void>,
@@ -37,7 +38,7 @@ impl Presented {
         (self.ids.len() > self.sweep_at).then(|| std::mem::take(&mut self.ids))
     }
 
-    /// Puts back the names that still mean the same.
+    /// Puts back the names that still have the same records.
     pub fn swept(&mut self, names: Names) {
         (self.sweep_at, self.ids) = (2 * names.len() + 64, names);
     }

@@ -90,7 +90,7 @@ unsafe extern "C" {
 }
 
 // All calls happen on the server's thread, in a request procedure or between two slices, and the shim's functions keep
-// no pointer. That a `Client` is alive is its own invariant. `CutServer` holds only symbols of the declared kinds.
+// no pointer. By the invariant of `Client`, its record is alive. `CutServer` holds only symbols of the declared kinds.
 #[allow(clippy::undocumented_unsafe_blocks, reason = "the comment above holds for each block of this impl")]
 impl CutServer {
     pub fn find(symbols: &Symbols) -> Option<CutServer> {
@@ -139,13 +139,13 @@ impl CutServer {
         unsafe { xqos_set_exposures(self, id, c_int::from(on)) }
     }
 
-    /// Returns true if all of this rectangle (x, y, width, height) is there: in a pixmap, or in a window that nothing
-    /// covers.
+    /// Returns true if all of this rectangle (x, y, width, height) has pixels: in a pixmap, or in a window that is not
+    /// covered.
     pub fn is_there(&self, drawable: &Used, [x, y]: [i16; 2], [width, height]: [u16; 2]) -> bool {
         unsafe { xqos_is_there(drawable.drawable, x.into(), y.into(), width.into(), height.into()) != 0 }
     }
 
-    /// Returns true if a client is told of each operation that draws to this drawable.
+    /// Returns true if each operation that draws to this drawable is reported to a client.
     pub fn is_watched(&self, drawable: &Used) -> bool {
         unsafe { xqos_is_watched(self, drawable.drawable) != 0 }
     }
@@ -176,13 +176,13 @@ impl CutServer {
         unsafe { xqos_return_request(self, client.raw()) }
     }
 
-    /// Makes the server call `work` between slices, and before it frees the requests of a client that ends, until it
-    /// returns nonzero. Returns false if there is no memory.
+    /// Makes the server call `work` between slices, and before it frees the requests of a client that disconnects,
+    /// until `work` returns nonzero. Returns false if there is no memory.
     pub fn queue_work(&self, client: Client, work: Work) -> bool {
         unsafe { xqos_queue_work(self, client.raw(), work) != 0 }
     }
 
-    /// Sets what is called before the visible parts of windows change.
+    /// Sets the function that is called before the visible parts of windows change.
     pub fn watch_windows(&self, changes: Option<unsafe extern "C" fn()>) {
         unsafe { xqos_watch_windows(self, changes) }
     }

@@ -39,7 +39,7 @@ impl Server {
         engine.at(now)
     }
 
-    /// Carries out what the engine wants done.
+    /// Carries out the engine's actions.
     fn act(&mut self) {
         let Some(engine) = &mut self.engine else { return };
         while let Some(action) = engine.actions.pop_front() {
