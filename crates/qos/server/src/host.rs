@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! The hosts: what connects the mechanism to a server.
+//! The hosts, which connect the mechanism to a server.
 //!
 //! The mechanism makes decisions and a host carries them out. The host reports events by calling
 //! [`Engine`](crate::mechanism::engine::Engine) on the server's thread: `block` when a slice is over, `wakeup` and

@@ -4,7 +4,7 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | `host`, `action` | what the mechanism asks a server, and what it wants done |
+//! | `host`, `action` | the mechanism's queries to a server, and its actions |
 //! | `engine` | slices, holds, clients, events, roles, the real-time priority loan |
 //! | `early_end` | when to end the running slice early |
 //! | `requests`, `access` | requests of the XQOS extension; the identity of a client, and what it may request |

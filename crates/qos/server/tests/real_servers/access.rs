@@ -68,7 +68,7 @@ fn each_kind_of_client_may_do_what_the_table_says() {
             settings.map(|kind| format!("Set {word} {kind:?}")).filter(|set| !named.contains(set.as_str()));
         assert_eq!(left_out.next(), None, "the table has each setting");
     }
-    // A row makes two reservations.
+    // One row makes two reservations, and both must be admitted.
     assert_eq!(server.asker("root").ask(Request::SetPolicy { change: fixed_blocking() }), Answer::Done);
     let mut wrong = Vec::new();
     for (at, kind) in table.kinds.iter().enumerate() {
@@ -87,7 +87,7 @@ fn each_kind_of_client_may_do_what_the_table_says() {
     assert!(info.armed, "stepped aside: {}", info.reason);
 }
 
-/// A server in a user namespace sees the same id for all users without an id there. It must still tell them apart.
+/// A server in a user namespace sees the same id for all users without an id there. It must still distinguish them.
 #[test]
 fn users_without_a_number_in_the_servers_namespace_are_distinct() {
     let _turn = in_parallel();

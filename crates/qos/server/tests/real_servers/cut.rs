@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Tests of requests that are cut. The server with xqos cuts each request that has parts after each part; what clients
-//! see must be what a stock server shows that executes whole requests in the same order.
+//! Tests of requests that are cut. The server with xqos cuts each request that has parts after each part; clients must
+//! see the same as on a stock server that executes whole requests in the same order.
 
 mod drawing;
 mod random;
@@ -44,12 +44,12 @@ fn number(variable: &str, default: u64) -> u64 {
     std::env::var(variable).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
 }
 
-/// What one client has received: its messages with the number of the request. Events have none: one that comes while
-/// a request is cut has that request's number already.
+/// The messages that one client has received, each with the number of the request. Events get the number 0, because
+/// cutting a request can change the number of an event.
 type Received = Vec<Vec<u8>>;
 
-/// Reads everything up to the reply to the request at this distance from the first sequence number, which is left out.
-/// `each`: how many sequence numbers a request has.
+/// Reads everything before the reply to the request at this distance from the first sequence number. `each`: the number
+/// of sequence numbers per request.
 fn receive(wire: &mut Wire, first: u16, each: u16, end: u16) -> Received {
     let (mut received, mut last) = (Received::new(), 0);
     loop {
@@ -63,7 +63,7 @@ fn receive(wire: &mut Wire, first: u16, each: u16, end: u16) -> Received {
         let number = if bytes[0] > 1 { 0 } else { distance.div_ceil(each) };
         bytes[2..4].copy_from_slice(&number.to_ne_bytes());
         if bytes[0] == 1 && bytes.len() > 32 {
-            // The fourth byte of a pixel is unused. Drawing may leave anything in it.
+            // The fourth byte of a pixel is unused. Drawing may leave any value in it.
             bytes[32..].chunks_exact_mut(4).for_each(|pixel| pixel[3] = 0);
         }
         received.push(bytes);
@@ -202,8 +202,8 @@ fn cut_requests_have_the_effects_of_whole_ones_executed_in_the_order_in_which_th
     eprintln!("{report:?}");
 }
 
-/// The rules for requests of other clients name each extension that these servers have. The others are unknown, so they
-/// finish what is pending.
+/// The rules for requests of other clients name each extension that these servers have. Requests of all other
+/// extensions finish the pending rests.
 #[test]
 fn the_rules_cover_the_extensions_of_all_servers() {
     let _turn = in_parallel();

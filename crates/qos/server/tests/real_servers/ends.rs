@@ -29,7 +29,7 @@ fn requests_before_the_end_of_a_stream_are_answered() {
             wire.end_stream();
         });
         wire.set_patience(SOON);
-        assert!(wire.answer().is_some_and(|answer| answer.is_ok()), "{order:?}: not all was served");
+        assert!(wire.answer().is_some_and(|answer| answer.is_ok()), "{order:?}: not all requests were served");
     }
     server.assert_armed();
 }
@@ -62,8 +62,8 @@ fn unread_requests_of_a_client_that_hung_up_are_served_in_order() {
         let are_served = || others.iter().zip(&sent).all(|(busy, sent)| busy.sent() > sent + 100);
         wait_for("the others are served", SOON, are_served);
     }
-    println!("all was executed in {whole} of {TURNS} turns");
-    assert!(whole > 0 || !uses_libc_host(), "what was sent before a hangup is dropped");
+    println!("all requests were executed in {whole} of {TURNS} turns");
+    assert!(whole > 0 || !uses_libc_host(), "requests sent before a hangup were dropped");
     server.assert_armed();
 }
 

@@ -167,8 +167,8 @@ fn slices(events: &[Event]) -> impl Iterator<Item = Service> {
     })
 }
 
-/// Repeats a try until one has ended within the limit, counted from the instant that it returns. A try says nothing if
-/// a process had no processor for that long.
+/// Repeats an attempt until one has ended within the limit, counted from the instant that it returns. An attempt proves
+/// nothing if a process had no processor for that long.
 fn wait_for_quick(what: &str, mut one_try: impl FnMut() -> Instant) {
     wait_for(&format!("{what} before the limit"), SOON, || one_try().elapsed() < LIMIT);
 }
@@ -223,7 +223,7 @@ fn a_client_that_does_not_answer_delays_others_up_to_the_limit() {
 }
 
 #[test]
-fn the_floor_lets_a_mover_go_before_the_limit() {
+fn the_floor_releases_a_mover_before_the_limit() {
     let _turn = alone();
     let fixture = xvfb();
     let control = fixture.control().unwrap();

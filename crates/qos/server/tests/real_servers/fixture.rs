@@ -226,10 +226,10 @@ impl Drop for Fixture {
     }
 }
 
-/// A time limit that is long enough on a busy machine. A test that exceeds it waits for something that never comes.
+/// A time limit that is long enough on a busy machine. A test that exceeds it waits for something that never happens.
 pub const SOON: Duration = Duration::from_secs(60);
 
-/// Like [`wait_for`], for what must happen before a reservation's deadline by the server's clock.
+/// Like [`wait_for`], for events that must occur before a reservation's deadline by the server's clock.
 pub fn wait_before(deadline_ns: u64, control: &Control, what: &str, came: impl FnMut() -> bool) {
     wait_for(what, SOON, came);
     let late_ns = control.clients().unwrap().now_ns.saturating_sub(deadline_ns);

@@ -95,8 +95,8 @@ fn throw_away_answers(stream: &mut UnixStream) {
     stream.set_nonblocking(false).unwrap();
 }
 
-/// Runs floods of all kinds at the same time, while `light` sends a request and waits for its answer every 2 ms. Goes
-/// on until there are enough of both. Returns the trace.
+/// Runs floods of all kinds at the same time, while `light` sends a request and waits for its answer every 2 ms.
+/// Continues until there are enough of both. Returns the trace.
 fn endure(fixture: &Fixture, light: &mut Wire, ids: &[u32], as_stranger: bool) -> Vec<Event> {
     let control = fixture.control().unwrap();
     let mut reader = control.start_trace(Level::Slices, 0).unwrap();

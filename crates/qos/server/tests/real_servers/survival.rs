@@ -128,7 +128,7 @@ fn the_holder_of_a_grab_is_held_back_only_afterwards() {
     let canvas = holder.canvas(500, 500);
     let decisions = Decisions::of(&fixture);
     holder.set_grab(true);
-    // Only now, because it may be held back from the moment at which the budget is used up.
+    // Reserve only now, because the holder may be held back as soon as its budget is used up.
     holder.tell_xqos(reserve(1000, 10_000_000, true)).unwrap();
     // This is 200 times as much work as the budget.
     let many = canvas.fill(10).repeat(10);

@@ -55,8 +55,8 @@ pub struct Wait {
     pub slices: usize,
     /// The server's processor time in these slices, after the arrival.
     pub processor_ns: u64,
-    /// The time that the client's own slices since its wait before this one lasted longer than the server had a
-    /// processor. It counts as the client's (decision 004), and others are served first for it.
+    /// The time without a processor in the client's own slices since its previous wait. This time is charged to the
+    /// client (decision 004), so others are then served first.
     pub stolen_ns: u64,
 }
 
@@ -315,7 +315,7 @@ fn the_longest_requests_and_the_holder_of_a_long_grab_are_named() {
     assert_eq!(fixture.xqos_log().matches("server grab").count(), 1, "logged once per grab");
 }
 
-/// Beyond its limit of file sizes, a process gets a signal that ends it.
+/// A process that exceeds its limit of file sizes gets a signal that ends it.
 #[test]
 fn a_trace_that_the_servers_limit_of_file_sizes_forbids_is_refused() {
     const LIMIT_BYTES: u64 = 1 << 20;

@@ -35,7 +35,7 @@ fn wait_for_grab(holder: &mut Wire, wire: &mut Wire) {
     holder.tell(&holder.message(opcode::GRAB_SERVER, 0).finish()).unwrap();
     wire.send(&long_form(wire.order, opcode::GRAB_SERVER, 1));
     wait_for("the server reads the request", Duration::from_secs(60), || wire.unread_bytes() == 0);
-    // What the server has read it has executed before this.
+    // Before it answers this, the server executes everything that it has read.
     holder.sync();
     holder.tell(&holder.message(opcode::UNGRAB_SERVER, 0).finish()).unwrap();
 }

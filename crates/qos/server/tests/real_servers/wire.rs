@@ -290,7 +290,7 @@ impl Wire {
         }
     }
 
-    /// How many of the bytes sent the server has not read yet.
+    /// The number of sent bytes that the server has not read yet.
     pub fn unread_bytes(&self) -> usize {
         let mut bytes: libc::c_int = 0;
         // SAFETY: the socket is open, and the kernel writes a number.

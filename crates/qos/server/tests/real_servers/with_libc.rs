@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Each test has a row in the file `with-libc`, so that somebody has decided whether it runs with the libc host.
+//! Each test has a row in the file `with-libc`, which records whether the test runs with the libc host.
 
 use std::process::Command;
 

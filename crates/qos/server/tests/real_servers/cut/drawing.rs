@@ -25,7 +25,7 @@ use xqos_testkit::Random;
 
 const REQUESTS: u64 = 20_000;
 const OF_A_SCENE: usize = 300;
-/// The trace of their parts fits into its memory.
+/// The number of requests sent together, so that the trace of their parts fits into the ring.
 const AT_A_TIME: usize = 25;
 /// Each request that is cut, with its opcodes.
 const CUT: [(u8, u8); 11] =
@@ -81,7 +81,7 @@ impl Pair {
         Some((step?, describe(is, wanted)))
     }
 
-    /// Leaves out whatever is not needed for a difference.
+    /// Removes the requests that are not needed to show a difference.
     fn shortest<'a>(&mut self, mut steps: Vec<&'a Step>) -> Vec<&'a Step> {
         let mut count = steps.len() / 2;
         while count > 0 {
@@ -116,7 +116,7 @@ fn received(wire: &mut Wire) -> Vec<Vec<u8>> {
         if bytes[0] == 1 && half(&bytes, 2) == wire.sequence() {
             return messages;
         }
-        // Pixels have unused bits in these depths. Drawing may leave anything in them.
+        // Pixels have unused bits in these depths. Drawing may leave any value in them.
         match bytes[..2] {
             [1, 24] => bytes[32..].chunks_exact_mut(4).for_each(|pixel| pixel[3] = 0),
             [1, 15] => bytes[32..].chunks_exact_mut(2).for_each(|pixel| pixel[1] &= 0x7f),

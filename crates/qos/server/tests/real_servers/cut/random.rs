@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Random requests that draw, read and change what a [`World`] has.
+//! Random requests that draw to, read and change the objects of a [`World`].
 
 use super::world::{World, message};
 use crate::wire::{Message, opcode};
@@ -132,7 +132,7 @@ impl Requests<'_> {
         bytes
     }
 
-    /// A request that changes what others see, or has nothing to do with drawing.
+    /// A request that changes objects of other clients, or that is unrelated to drawing.
     fn change(&mut self, which: usize) -> Message {
         let window = self.of(&self.world.windows);
         match which {

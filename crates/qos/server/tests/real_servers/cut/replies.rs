@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Replies hold nothing but what was asked for, although memory that other clients have freed is used again.
+//! Replies contain only the requested data, although the server reuses memory that other clients have freed.
 
 use super::drawing::scene::{DEPTHS, row_bytes};
 use super::world::message;
@@ -8,7 +8,7 @@ use crate::fixture::{Fixture, in_parallel, uses_libc_host};
 use crate::wire::{Wire, opcode};
 use xqos_lab::server::{Kind, Setup};
 
-/// What the other client leaves in the server's memory.
+/// The byte that the other client leaves in the server's memory.
 const PATTERN: u8 = 0xa5;
 const WIDTHS: [u16; 6] = [1, 3, 7, 17, 33, 61];
 const HEIGHT: u16 = 9;
@@ -108,7 +108,7 @@ fn replies(fixture: &Fixture) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn replies_hold_nothing_that_another_client_has_freed() {
+fn replies_contain_nothing_that_another_client_has_freed() {
     let _turn = in_parallel();
     if uses_libc_host() {
         return;

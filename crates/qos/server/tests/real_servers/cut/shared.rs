@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! Random cases in which three clients share windows, pixmaps, contexts, pictures, redirection, damage and more.
 //!
-//! What clients receive and what is left must be what a stock server shows that executes whole requests in some order.
-//! The order is searched for: first the one that a trace says, then others.
+//! The messages to clients and the final contents must be those of a stock server that executes whole requests in some
+//! order. The test searches for this order, beginning with the order in a trace.
 
 mod requests;
 mod server;
@@ -27,12 +27,12 @@ use xqos_testkit::Random;
 
 /// The level at which DAMAGE reports only that there is damage.
 const NON_EMPTY: u8 = 3;
-/// A run ends after so many cases that nothing explains.
+/// A run ends after this many unexplained cases.
 const MOST_FAILURES: usize = 5;
-/// The orders that are tried at most.
+/// The maximum number of orders to try.
 const ATTEMPTS: usize = 3000;
 
-/// What a trace says of a case.
+/// An event of a case, from a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Seen {
     Request(usize),
@@ -50,7 +50,7 @@ struct Trace {
 }
 
 impl Trace {
-    /// Skips what happened before the next case. Busy clients may have overwritten some of it while orders of the last
+    /// Skips the records before the next case. Busy clients may have overwritten some of them while orders of the last
     /// case were tried.
     fn skip(&mut self) {
         loop {
@@ -67,7 +67,7 @@ impl Trace {
         }
     }
 
-    /// What happened in the case that has just ended.
+    /// The events of the case that has just ended.
     fn case(&mut self, known: &Known, keeper: u32) -> Vec<Seen> {
         let (mut seen, mut has_begun) = (Vec::new(), false);
         loop {
@@ -119,8 +119,8 @@ fn move_end(seen: &mut [Seen], client: usize) {
     }
 }
 
-/// The same, where a rest that was finished in another client's slice comes before that slice, so that the server does
-/// what it has put off after the slice.
+/// The same events, but with a rest that was finished in another client's slice before that slice, so that the server
+/// does its deferred work after the slice.
 fn finished_early(seen: &[Seen]) -> Vec<Seen> {
     let of = |one: &Seen| if let Seen::Request(client) = *one { Some(client) } else { None };
     let slices = seen.split(|&one| one == Seen::SliceEnd).map(|slice| {
@@ -133,8 +133,8 @@ fn finished_early(seen: &[Seen]) -> Vec<Seen> {
     slices.collect::<Vec<_>>().join(&Seen::SliceEnd)
 }
 
-/// The steps of a replay in the order of the trace. `kills`: a client that left when another one killed it did not
-/// leave by itself.
+/// The steps of a replay in the order of the trace. `kills`: a client that another one killed does not disconnect by
+/// itself.
 fn steps(case: &Case, seen: &[Seen], in_slices: bool, kills: bool) -> Vec<Step> {
     let (mut steps, mut done, mut is_new) = (Vec::new(), [0; CLIENTS], true);
     for (at, &one) in seen.iter().enumerate() {
@@ -159,7 +159,7 @@ fn steps(case: &Case, seen: &[Seen], in_slices: bool, kills: bool) -> Vec<Step> 
     steps
 }
 
-/// Adds a step, if possible in the slice of the one before.
+/// Adds a step, if possible in the slice of the previous step.
 fn add(steps: &mut Vec<Step>, step: Step, is_in_slice: bool) {
     match (steps.last_mut().filter(|_| is_in_slice), step) {
         (Some(Step::Requests(of, count)), Step::Requests(client, more)) if *of == client => *count += more,
@@ -170,8 +170,8 @@ fn add(steps: &mut Vec<Step>, step: Step, is_in_slice: bool) {
     }
 }
 
-/// Another order, in which each client's own requests are in the same order: some neighbours are exchanged, or run
-/// in other slices. `None` if a client would run while another one holds the server grab.
+/// Another order, which keeps the order of each client's own requests: some neighbouring steps are exchanged, or run in
+/// other slices. `None` if a client would run while another one holds the server grab.
 fn other_order(case: &Case, steps: &[Step], random: &mut Random, has_frames: bool) -> Option<Vec<Step>> {
     let of = |step: &Step| match *step {
         Step::Requests(client, _) | Step::Leaves(client) | Step::Last(client, _) => Some(client),
@@ -200,7 +200,7 @@ fn other_order(case: &Case, steps: &[Step], random: &mut Random, has_frames: boo
         }
         done[client] += 1;
     }
-    // The server does what it has put off between two slices. Some requests are in one slice with the one before.
+    // The server does its deferred work between two slices. Some requests share a slice with the previous one.
     steps = steps.into_iter().fold(Vec::new(), |mut all, step| {
         add(&mut all, step, random.below(2) == 0);
         all
@@ -212,7 +212,7 @@ fn other_order(case: &Case, steps: &[Step], random: &mut Random, has_frames: boo
     Some(steps)
 }
 
-/// These steps with a frame of Present at each place, unless a client may hold the server grab there.
+/// These steps with a frame of Present at each position, except where a client may hold the server grab.
 fn with_frame(case: &Case, steps: &[Step]) -> Vec<Vec<Step>> {
     let has_grabs = case.requests.iter().flatten().any(|request| request[0] == opcode::GRAB_SERVER);
     let places = if has_grabs { 0..1 } else { 0..steps.len() + 1 };
@@ -278,7 +278,7 @@ impl Form {
         let has_frames = case.has_frames(&self.cutting.known);
         let mut tried: Vec<Vec<Step>> = Vec::new();
         let (mut random, mut differences) = (Random(seed), Vec::new());
-        // The order of the trace, then with a frame at each place, then others.
+        // The order of the trace, then this order with a frame at each position, then other orders.
         let framed = orders.iter().filter(|_| has_frames).flat_map(|steps| with_frame(&case, steps));
         let likely: Vec<Vec<Step>> = orders.iter().cloned().chain(framed).collect();
         for attempt in 0..ATTEMPTS {
@@ -305,8 +305,8 @@ impl Form {
     }
 }
 
-/// The first thing in which two outcomes differ. `is_loose`: without what the requests that are cut may do otherwise,
-/// the events of Damage objects of level NonEmpty, and smaller regions of these.
+/// The first difference between two outcomes. `is_loose`: ignores what cut requests may change: the events of Damage
+/// objects of level NonEmpty, and smaller regions of these objects.
 fn difference(known: &Known, is: &Outcome, wanted: &Outcome, is_loose: bool) -> Option<String> {
     let short = |bytes: Option<&Vec<u8>>| bytes.map(|bytes| format!("{:02x?}", &bytes[..bytes.len().min(32)]));
     let is_left_out = |bytes: &&Vec<u8>| !is_loose || bytes[0] != known.events[0] || bytes[1] & 0x7f != NON_EMPTY;
@@ -336,8 +336,8 @@ fn difference(known: &Known, is: &Outcome, wanted: &Outcome, is_loose: bool) -> 
     Some(format!("{}: {bytes:?} instead of {others:?}, from byte {at:?}: {values:?}", requests::short(&is.0)))
 }
 
-/// The region of a Damage object consists of the parts of requests that are cut, where that of a whole request is the
-/// smallest rectangle around them.
+/// With cut requests, the region of a Damage object consists of their parts. With whole requests, it is the smallest
+/// rectangle around them.
 fn is_within(is: &[u8], wanted: &[u8]) -> bool {
     let points = |region: &[u8]| {
         let boxes = region[32..].chunks_exact(8).map(|one| [0, 2, 4, 6].map(|at| half(one, at) as i16));
@@ -348,7 +348,7 @@ fn is_within(is: &[u8], wanted: &[u8]) -> bool {
     is[0] == 1 && wanted[0] == 1 && points(is).is_subset(&points(wanted))
 }
 
-/// An event that a request of its own client causes may have the number before that of the request, which is cut.
+/// An event that a cut request causes for its own client may have the number before that of the request.
 fn is_same_message(is: &[u8], wanted: &[u8]) -> bool {
     let [is_number, wanted_number] = [is, wanted].map(|bytes| half(bytes, 2));
     let is_late = is[0] > 1 && is_number + 1 == wanted_number;
@@ -391,7 +391,7 @@ fn with_part_time(part_us: &str, size: usize) -> Form {
 }
 
 #[test]
-fn a_random_case_with_shared_things_is_explained_by_an_order_of_whole_requests() {
+fn a_random_case_with_shared_objects_is_explained_by_an_order_of_whole_requests() {
     let _turn = in_parallel();
     if uses_libc_host() {
         return;

@@ -10,7 +10,7 @@ use xqos_client::Control;
 use xqos_lab::server::Setup;
 
 const ROWS: usize = 256;
-/// The parts of a request that takes some tenths of a second if it is cut after each, and little if it is finished.
+/// The parts of a request that takes some tenths of a second if it is cut after each, and little if it is not cut.
 pub const LONG: usize = 62 * ROWS + ROWS / 2;
 
 /// Starts a server that cuts each request after each part; `None` if requests are not cut on this host.
@@ -70,7 +70,7 @@ impl Sheet {
     }
 }
 
-/// Which rows of the image in this reply are inverted.
+/// For each row of the image in this reply: true if it is inverted.
 pub fn rows(reply: &[u8]) -> Vec<bool> {
     let is_white = |row: &[u8]| {
         let mut bytes = row.chunks(4).flat_map(|pixel| &pixel[..3]);
@@ -90,7 +90,7 @@ pub fn rows_after(requests: &[usize]) -> Vec<bool> {
 /// released, so the rest stays pending even if this process gets no processor for a while.
 pub fn begin(control: &Control, owner: &mut Wire, sheet: &Sheet) {
     let before = entry(control, owner.base);
-    // What the client has used of earlier budgets still counts, also time in which the server had no processor.
+    // The use of earlier budgets still counts, including time in which the server had no processor.
     let mut budget_us = 500;
     wait_for("it has budget", SOON, || {
         control.reserve(owner.base, budget_us, 10_000_000, true).unwrap();

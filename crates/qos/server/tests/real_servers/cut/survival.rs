@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! What happens to the rest of a cut request when its client or another one does something unusual: clients that are
-//! killed, grabs, resets, recorders, the other byte order, long requests, faults in xqos.
+//! Tests the rests of cut requests in unusual situations: clients that are killed, grabs, resets, recorders, the other
+//! byte order, long requests, faults in xqos.
 //!
 //! The requests invert the rows of a [`Sheet`], so a part that is left out or executed twice is visible.
 
@@ -59,12 +59,12 @@ fn the_requests_of_clients_that_vanish_are_executed_whole_or_not_at_all() {
     println!("{executed} requests were executed, {lost} were not");
     let before = report(&control).finished;
     assert!(before > 0);
-    // A rest that is left would be finished now.
+    // A leftover rest would be finished now.
     other.set_grab(true);
     other.set_grab(false);
     assert_eq!(report(&control).finished, before);
     other.tell(&sheet.invert(&other, 9)).unwrap();
-    assert_eq!(entry(&control, other.base).cuts, 8, "requests are cut after many clients have left");
+    assert_eq!(entry(&control, other.base).cuts, 8, "requests are cut after many clients have disconnected");
     fixture.assert_armed();
 }
 
@@ -129,7 +129,7 @@ fn signal(fixture: &Fixture, signal: i32) {
 }
 
 #[test]
-fn a_server_ends_in_order_while_rests_are_pending() {
+fn a_server_exits_normally_while_rests_are_pending() {
     for signals in [false, true] {
         let Some((_turn, mut fixture)) = start(|setup| {
             setup.resets = true;
@@ -171,7 +171,7 @@ fn requests_are_whole_while_a_client_has_grabbed_the_server() {
     let before = report_to(&mut owner).cuts;
     owner.tell(&sheet.invert(&owner, 200)).unwrap();
     sheet.assert_inverted(&mut owner, &[LONG, LONG, 200]);
-    assert_eq!(report_to(&mut owner).cuts, before, "no other client can be let in");
+    assert_eq!(report_to(&mut owner).cuts, before, "no other client can be served");
     other.send(&sheet.invert(&other, 30));
     owner.set_grab(false);
     other.sync();
@@ -227,7 +227,7 @@ fn requests_of_a_recorded_client_are_not_cut_and_recorded_once() {
     sheet.assert_inverted(&mut owner, &[[PARTS; 3].as_slice(), &[3; 100]].concat());
     assert!(recorder.seen() <= seen.max(3) + 100, "{} requests after {seen}", recorder.seen());
     recorder.end();
-    // In the slice in which a client leaves, all requests are whole.
+    // In the slice in which a client disconnects, all requests are whole.
     wait_for("it is gone", SOON, || control.clients().unwrap().clients.len() == clients);
     owner.sync();
     owner.tell(&sheet.invert(&owner, 3)).unwrap();

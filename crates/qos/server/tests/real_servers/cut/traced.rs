@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! What a trace of level `requests` shows of requests that are cut.
+//! Tests the records of cut requests in a trace of level `requests`.
 
 use super::sheet::{LONG, Sheet, begin, start};
 use super::world::message;
@@ -9,7 +9,7 @@ use xqos_abi::ring::{Next, Reader};
 use xqos_abi::trace::{Entry, Event, Level};
 use xqos_core::ClientId;
 
-/// Everything that is in the trace now.
+/// All entries that are in the trace now.
 fn events(reader: &mut Reader) -> Vec<Entry> {
     let next = || match reader.read() {
         Next::Record(words) => Some(Event::decode(words).expect("a record").what),

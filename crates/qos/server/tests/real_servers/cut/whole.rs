@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Which requests are executed whole: those that touch what the server or another program reads or draws without a
-//! request, and those whose parts are not exactly the whole.
+//! Tests which requests are executed whole: those on drawables that the server or another program reads or draws
+//! without a request, and those whose parts would give another result.
 
 use super::sheet::{LONG, Sheet, begin, start};
 use super::world::{half, message};
@@ -81,7 +81,7 @@ impl Owner {
     fn major(&mut self, name: &str) -> u8 {
         let major = self.wire.extension(name).expect("an extension").major;
         if name != "MIT-SHM" {
-            // Versions must be asked for before other requests.
+            // An extension's version must be queried before other requests.
             self.wire.ask(&message(major, 0).u32(1).u32(1).finish()).unwrap();
         }
         major
@@ -154,7 +154,7 @@ impl Owner {
 fn a_request_is_whole_if_a_client_shares_the_memory_of_a_pixmap() {
     let Some((_turn, fixture)) = start(|_| {}) else { return };
     let mut owner = Owner::new(&fixture);
-    // Made before cutting is switched on.
+    // Created before cutting is switched on.
     owner.control.set(Subject::Server, Setting::Cut(0)).unwrap();
     let (shared, pixmap) = (owner.shared_pixmap(), owner.pixmap());
     owner.control.set(Subject::Server, Setting::Cut(250)).unwrap();
@@ -211,7 +211,7 @@ fn a_request_is_whole_if_its_drawable_was_presented_or_each_operation_on_it_is_r
     owner.make(|id| message(damage, 1).u32(id).u32(drawn).raw(&[NON_EMPTY, 0, 0, 0]));
     owner.make(|id| message(damage, 1).u32(id).u32(damaged).raw(&[RAW_RECTANGLES, 0, 0, 0]));
     assert!(owner.fills(drawn) && !owner.fills(damaged));
-    // The server uses the pixmaps when their names are gone, too.
+    // The server also uses the pixmaps after their ids are freed.
     let pictures = [pixmap, damaged].map(|named| owner.picture(named));
     for name in [pixmap, damaged] {
         owner.wire.tell(&message(FREE_PIXMAP, 0).u32(name).finish()).unwrap();
@@ -227,7 +227,7 @@ fn a_request_is_whole_if_its_drawable_was_presented_or_each_operation_on_it_is_r
 }
 
 #[test]
-fn a_request_is_whole_if_its_parts_are_not_exactly_the_whole() {
+fn a_request_is_whole_if_its_parts_would_give_another_result() {
     const OVER: u8 = 3;
     const SATURATE: u8 = 13;
     let Some((_turn, fixture)) = start(|_| {}) else { return };
@@ -296,13 +296,13 @@ struct Pending {
     sheet: Sheet,
 }
 
-/// Runs `work` while a rest is pending. `prepare` makes a drawable before.
+/// Runs `work` while a rest is pending. `prepare` creates a drawable first.
 fn pending(prepare: impl FnOnce(&mut Owner, &Sheet) -> u32, work: impl FnOnce(&mut Pending, u32)) {
     let Some((_turn, fixture)) = start(|_| {}) else { return };
     let (mut owner, mut other) = (fixture.native(), Owner::new(&fixture));
     let sheet = Sheet::new(&mut owner);
     let made = prepare(&mut other, &sheet);
-    // The root window sends events to it.
+    // The owner gets events of the root window.
     let select = message(CHANGE_WINDOW_ATTRIBUTES, 0).u32(owner.root).u32(1 << 11).u32(STRUCTURE_NOTIFY);
     owner.tell(&select.finish()).unwrap();
     begin(&other.control, &mut owner, &sheet);
@@ -337,7 +337,7 @@ fn an_event_names_a_request_only_when_all_of_it_is_done() {
     );
 }
 
-/// Libraries end a program whose events have numbers that go back, or those of requests that it has not sent.
+/// Libraries end a program if the numbers of its events decrease, or belong to requests that it has not sent.
 #[test]
 fn the_numbers_of_events_are_those_of_requests_that_were_sent_and_never_go_back() {
     let watched = |other: &mut Owner, sheet: &Sheet| {
@@ -360,7 +360,7 @@ fn the_numbers_of_events_are_those_of_requests_that_were_sent_and_never_go_back(
             if bytes[0] == 1 && number == 4 {
                 break;
             }
-            // The first events came before.
+            // Skip events of earlier requests.
             if number <= 4 {
                 assert!(number >= last, "{number} after {last}");
                 (last, events) = (number, events + 1);

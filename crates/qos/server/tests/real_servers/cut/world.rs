@@ -48,7 +48,7 @@ impl World {
         let [render, shm, composite] =
             ["RENDER", "MIT-SHM", "Composite"].map(|name| one.extension(name).expect("an extension").major);
         let majors = Majors { render, shm };
-        // Versions must be asked for before other requests.
+        // An extension's version must be queried before other requests.
         for (major, minor_version) in [(render, 11), (composite, 4)] {
             one.ask(&message(major, 0).u32(0).u32(minor_version).finish()).unwrap();
         }
@@ -212,7 +212,7 @@ impl Drop for World {
     }
 }
 
-/// The three used bytes of each pixel. Drawing may leave anything in the fourth.
+/// The three used bytes of each pixel. Drawing may leave any value in the fourth.
 fn colours(pixels: &[u8]) -> Vec<u8> {
     pixels.chunks(4).flat_map(|pixel| &pixel[..3]).copied().collect()
 }

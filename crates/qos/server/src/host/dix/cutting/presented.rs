@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 //! The drawables that Present may use without a request: it copies a pixmap to a window at a later frame. A request
-//! that uses one of them is not cut. Present does not report the end of this use, so a drawable stays until it is
-//! destroyed.
+//! that uses one of them is not cut. The end of this use is unknown, so a drawable stays until it is destroyed.
 
 use super::server::Used;
 use std::collections::{HashMap, HashSet};

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-//! Random requests of the core protocol that draw, or change what is drawn with.
+//! Random requests of the core protocol that draw, or change contexts and windows.
 
 use super::super::world::message;
 use super::scene::{DEPTHS, PIXMAPS, Scene, WINDOWS, row_bytes};
 use crate::wire::{Message, opcode};
 
-/// What [`Scene::draw`] can add, as often as it is here.
+/// The kinds of request that [`Scene::draw`] adds. Their number here determines how often each is added.
 const KINDS: &[u8] =
     b"ppppPlsssrrraaaaooooffffggiiiccccccccccccccccyytTwG**************************#####zzzzzzzzz33hhFFkkkkkkmmm";
 
@@ -69,7 +69,7 @@ impl Scene<'_> {
             b'a' | b'o' => self.figures(if kind == b'a' { 68 } else { 71 }, 0, target, |me, request| {
                 let mut arc = [0u16; 6];
                 (0..count).fold(request, |request, _| {
-                    // Often it begins where the one before ends, so that they are joined.
+                    // Many arcs begin where the previous one ends, so that the two are joined.
                     let begin = arc[4].wrapping_add(arc[5]);
                     if me.below(2) == 0 {
                         arc = [me.place(), me.place(), me.size() % 3000, me.size() % 3000, 0, 0];
@@ -145,7 +145,7 @@ impl Scene<'_> {
         };
         let request = message(if one_plane { 63 } else { 62 }, 0).u32(self.world.drawable(source).0).u32(id);
         let request = request.u32(self.context_for(depth));
-        // Short distances overlap. The background is painted where the source is not there.
+        // At short distances, the areas overlap. Where the source has no pixels, the background is painted.
         let request = if self.below(3) > 0 {
             let from = [0, 1].map(|_| self.below(16) as u16);
             let to = from.map(|at| at.wrapping_add_signed(self.below(15) as i16 - 7));

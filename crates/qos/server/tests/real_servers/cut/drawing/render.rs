@@ -17,7 +17,7 @@ impl Scene<'_> {
         (whole << 16) + fraction
     }
 
-    /// The number of a picture. There are none of depth 4.
+    /// The number of a picture. No picture has depth 4.
     fn picture(&mut self) -> usize {
         let number = match self.below(20) {
             0 => PIXMAPS + self.below(WINDOWS),
@@ -89,7 +89,7 @@ impl Scene<'_> {
             }
             b'h' => {
                 let request = drawn(self, 23, format);
-                // The glyph set comes before the place of the source.
+                // The glyph set precedes the position of the source.
                 let mut request = request.finish();
                 request.splice(20..20, self.world.glyphs().to_ne_bytes());
                 let request = message(major, 23).raw(&request[4..]).raw(&[4, 0, 0, 0]);
@@ -177,7 +177,7 @@ impl Scene<'_> {
                 6 => (self.world.pixmap(self.below(2)), 12),
                 _ => (self.below(2) as u32, 3),
             };
-            // No clip for what has no drawable.
+            // Pictures without a drawable get no clip.
             if self.below(one_in) == 0 && (at < MAX_OF_WINDOWS || !(4..7).contains(&bit)) {
                 mask |= 1 << bit;
                 values.push(value);
@@ -194,7 +194,7 @@ impl Scene<'_> {
             let small = self.below(0x800) as i32 - 0x400;
             request.i32(match place {
                 8 => 0x1_0000,
-                // Large factors lead to places beyond 16 bits.
+                // Large factors give coordinates beyond 16 bits.
                 0 | 4 => self.of(&[0x1_0000, 0x8000, 0x2_0000, -0x1_0000, 0x1_3333, 0x4000 + small, 0x500_0000]),
                 2 | 5 => self.of(&[0, 0x5_0000, -0x3_8000, 0x1234]),
                 6 | 7 => {

@@ -7,7 +7,7 @@ use std::fmt;
 use xqos_testkit::Random;
 
 pub const DEPTHS: [u8; 7] = [1, 4, 8, 15, 16, 24, 32];
-/// The place of depth 24 in `DEPTHS`.
+/// The index of depth 24 in `DEPTHS`.
 const OF_SCREEN: usize = 5;
 /// Two pixmaps and two contexts of each depth.
 pub const PIXMAPS: usize = 2 * DEPTHS.len();
@@ -19,14 +19,14 @@ pub const SCREEN: [u16; 2] = [130, 96];
 pub const PICTURES: usize = PIXMAPS + WINDOWS + FILLS;
 pub const FILLS: usize = 5;
 
-/// What never changes on a server.
+/// The data about a server that never changes.
 #[derive(Debug, PartialEq, Eq)]
 pub struct World {
     pub base: u32,
     pub root: u32,
     pub render: u8,
     pub shape: u8,
-    /// Ids, depths, and the bits that have a meaning.
+    /// Ids, depths, and the number of bits used.
     formats: Vec<(u32, u8, u32)>,
     /// A visual of depth 32.
     visual: u32,
@@ -81,7 +81,7 @@ impl World {
         self.base + 0x92
     }
 
-    /// A pixmap, a window, or last the root window: its id, and the place of its depth.
+    /// A pixmap, a window, or last the root window: its id, and the index of its depth.
     pub fn drawable(&self, number: usize) -> (u32, usize) {
         match number.checked_sub(PIXMAPS) {
             None => (self.pixmap(number), number / 2),
@@ -90,7 +90,7 @@ impl World {
         }
     }
 
-    /// Requests that remove whatever a scene has made. Some fail if it has not made all.
+    /// Requests that free everything that a scene can create. Some fail if the scene did not create all of it.
     pub fn clear(&self) -> Vec<Vec<u8>> {
         let free = |major, id: u32| message(major, 0).u32(id).finish();
         let mut requests = vec![message(self.render, 19).u32(self.glyphs()).finish()];

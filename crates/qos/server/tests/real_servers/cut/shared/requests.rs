@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! The random requests of a case: those that are cut, and those that could see or change half of one.
+//! The random requests of a case: those that are cut, and those that could see or change a partly executed one.
 
 use super::super::world::message;
 use super::server::Known;
@@ -26,7 +26,7 @@ pub struct Case {
 }
 
 impl Case {
-    /// `size`: how many times as many figures as usual a request has.
+    /// `size`: the factor for the number of figures in a request.
     pub fn new(known: &Known, seed: u64, size: usize) -> Case {
         let mut builder = Builder::new(known, Random(seed));
         builder.build();
@@ -42,12 +42,12 @@ impl Case {
         Case { build, requests, endings, pool: builder.pool }
     }
 
-    /// The requests do not fit into the sockets.
+    /// Returns true if the requests do not fit into the sockets.
     pub fn is_large(&self) -> bool {
         self.requests.iter().any(|requests| requests.iter().map(Vec::len).sum::<usize>() > 64 * 1024)
     }
 
-    /// A pixmap is presented at a later frame.
+    /// Returns true if a pixmap is presented at a later frame.
     pub fn has_frames(&self, known: &Known) -> bool {
         let is_late = |request: &Vec<u8>| {
             let options = if request[2..4] == [0, 0] { 44 } else { 40 };
@@ -182,7 +182,7 @@ impl Requests<'_> {
             }
             10..=12 => {
                 let from = if self.builder.is(3) { begin[0] } else { self.drawable(depth) };
-                // Only a copy of what is there is cut.
+                // A copy is cut only if its whole source has pixels.
                 let (place, area) = match self.builder.below(3) {
                     0 => (self.place(), self.area()),
                     _ => (pair(self.builder.below(9), self.builder.below(6)), pair(1 + self.builder.below(22), 14)),
@@ -216,7 +216,7 @@ impl Requests<'_> {
         }
     }
 
-    /// A request that could see or change what a request that is cut uses.
+    /// A request that could see or change the objects of a cut request.
     fn other(&mut self, client: usize) -> Vec<u8> {
         let majors = self.builder.known.majors;
         let depth = self.depth();
@@ -348,7 +348,7 @@ impl Requests<'_> {
             }
             57 => request(opcode::GRAB_SERVER, 0, &[]),
             58 => {
-                // A stock server uses the memory of a client that kills itself after it has freed it.
+                // A stock server uses freed memory if a client kills itself.
                 let other = (client + 1 + self.builder.random.below(2)) % CLIENTS;
                 request(opcode::KILL_CLIENT, 0, &[self.builder.known.bases[other] + 1])
             }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! A server on which cases are executed, and what clients receive there.
+//! A server on which cases are executed, and the messages that clients receive there.
 
 use super::super::world::{half, message, word};
 use super::requests::{Case, Ending};
@@ -15,7 +15,7 @@ use xqos_lab::server::Setup;
 
 pub const SCREEN: (u32, u32) = (160, 120);
 const SEGMENT_BYTES: usize = 32 * 1024;
-/// An answer that takes longer does not come: a client that holds the server grab waits for this one.
+/// A later answer never arrives: a client that holds the server grab waits for this client.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub struct Majors {
     pub double_buffer: u8,
 }
 
-/// What requests need to know of a server: the same for all servers that are compared.
+/// The data about a server that requests need. It is the same for all servers that are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Known {
     pub bases: [u32; CLIENTS],
@@ -101,7 +101,7 @@ fn mask_pixels(bytes: &mut [u8]) {
 struct Peer {
     stream: UnixStream,
     sent: u16,
-    /// The number of the request that asks for a last reply; 0 if none does.
+    /// The number of the request for a last reply; 0 if there is none.
     last: u16,
     /// The sequence numbers of the requests of the case.
     requests: Vec<u16>,
@@ -176,7 +176,7 @@ impl Peer {
 }
 
 impl Peer {
-    /// Asks whether another client has ended, while this one holds the server grab.
+    /// Asks whether another client has disconnected, while this one holds the server grab.
     fn sees_end_of(&mut self, client: usize, known: &Known) -> Result<bool, Stuck> {
         self.send(&[request(23, 0, &[SELECTIONS[client]])], false, true);
         self.receive(known)?;
@@ -185,7 +185,7 @@ impl Peer {
     }
 }
 
-/// Clears what differs from run to run: times, frames, and unused bytes.
+/// Clears the data that differs from run to run: times, frames, and unused bytes.
 fn mask(bytes: &mut [u8], known: &Known) {
     let [damage, shape] = known.events;
     match bytes[0] & 0x7f {
@@ -207,12 +207,12 @@ pub struct Stuck;
 /// A request of the keeper and what the server has answered.
 pub type Answer = (Vec<u8>, Vec<u8>);
 
-/// What can be seen of a case.
+/// The observable results of a case.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// What each client has received, unless it has closed its connection.
+    /// The messages that each client has received, unless it has closed its connection.
     pub received: Vec<Vec<Vec<u8>>>,
-    /// Everything that is left, each with the request that tells it.
+    /// The final contents, each with the request that reads it.
     pub contents: Vec<Answer>,
 }
 
@@ -238,10 +238,10 @@ pub struct Site {
 }
 
 impl Site {
-    /// `connect` makes connections that last as long as the server: as many on each one, so that ids are the same.
+    /// `connect` opens connections that last as long as the server: the same number on each, so that ids are equal.
     pub fn start<T>(mut setup: Setup, segment: &Segment, connect: impl FnOnce(&Fixture) -> T) -> (Site, T) {
         setup.screen = SCREEN;
-        // The bytes of new memory are the same in all servers, so that what is drawn from them is as well.
+        // New memory has the same bytes in all servers, so that drawing from it gives the same pixels.
         let tunables = "glibc.malloc.perturb=165:glibc.malloc.tcache_count=0";
         setup.environment.push(("GLIBC_TUNABLES".into(), tunables.into()));
         let fixture = Fixture::start(&setup);
@@ -302,7 +302,7 @@ impl Site {
         }
     }
 
-    /// Destroys everything that a case has made.
+    /// Destroys everything that a case has created.
     fn forget_clients(&mut self) {
         for base in self.known.bases {
             // A client that keeps its resources when it is killed loses them when it is killed again.
@@ -322,7 +322,7 @@ impl Site {
             Peer { stream, sent: 0, last: 0, requests: Vec::new(), received: Vec::new(), is_open: true }
         };
         let mut peers: Vec<Peer> = self.known.bases.iter().map(peer).collect();
-        // What the server does between two slices must be the same in each world.
+        // The server's work between two slices must be the same in each world.
         let composite = self.known.majors.composite;
         let is_alone = |request: &[u8]| [1, 8, composite].contains(&request[0]);
         for run in case.build.chunk_by(|one, next| one.0 == next.0 && !is_alone(&one.1) && !is_alone(&next.1)) {
@@ -339,7 +339,7 @@ impl Site {
         Ok(peers)
     }
 
-    /// Executes a case: all clients send their requests while the server is grabbed, and end meanwhile or later.
+    /// Executes a case: all clients send their requests while the server is grabbed, and disconnect meanwhile or later.
     pub fn run(&mut self, segment: &Segment, case: &Case) -> Result<Outcome, Stuck> {
         let mut peers = self.begin(segment, case)?;
         self.keeper.set_grab(true);
@@ -347,7 +347,7 @@ impl Site {
             let send = |(peer, requests): (&'_ mut Peer, &'_ Vec<Vec<u8>>)| peer.send(requests, true, true);
             let pairs = peers.iter_mut().zip(&case.requests);
             let threads: Vec<_> = pairs.map(|pair| scope.spawn(move || send(pair))).collect();
-            // What does not fit into the sockets is sent later.
+            // Requests that do not fit into the sockets are sent later.
             while !case.is_large() && !threads.iter().all(|thread| thread.is_finished()) {
                 std::thread::yield_now();
             }
@@ -364,7 +364,7 @@ impl Site {
                 peer.receive(&self.known)?;
             }
         }
-        // One after the other: a stock server may do either first, whatever a replay asks for.
+        // Wait for one after the other: otherwise a stock server may handle either first in a replay.
         self.wait_until_gone((0..CLIENTS).filter(|&client| matches!(case.endings[client], Some(Ending::After(_)))));
         for client in (0..CLIENTS).filter(|&client| case.endings[client] == Some(Ending::Done)) {
             _ = peers[client].stream.shutdown(Shutdown::Both);
@@ -403,7 +403,7 @@ impl Site {
                         // The server executes what it has received first.
                         _ = peer.stream.shutdown(Shutdown::Write);
                     } else {
-                        // The server sees this also while another client holds the server grab.
+                        // The server notices this even while another client holds the server grab.
                         _ = peer.stream.shutdown(Shutdown::Both);
                     }
                     holder = holder.filter(|&holder| holder != client);
@@ -418,8 +418,8 @@ impl Site {
         self.end(segment, case, peers)
     }
 
-    /// Lets the server serve another client. Before that, it does what it has put off. Otherwise, it may serve a client
-    /// that has just received a reply again in the same slice.
+    /// Makes the server do its deferred work and serve another client. Otherwise, it may serve a client that has just
+    /// received a reply again in the same slice.
     fn end_slice(&mut self) {
         self.keeper.sync();
     }
@@ -444,7 +444,7 @@ impl Site {
                 peer.sync(&self.known)?;
             }
         }
-        // In a trace, this ends the case.
+        // In a trace, this request marks the end of the case.
         self.keeper.tell(&request(opcode::NO_OPERATION, 0, &[])).unwrap();
         let contents = self.contents(segment, case);
         self.forget_clients();
@@ -480,7 +480,7 @@ impl Site {
         }
     }
 
-    /// Everything that is left: pixels, windows, regions, damage, and what contexts, pictures and backgrounds draw.
+    /// The final contents: pixels, windows, regions, damage, and the output of contexts, pictures and backgrounds.
     fn contents(&mut self, segment: &Segment, case: &Case) -> Vec<Answer> {
         let (known, pool, base) = (self.known, &case.pool, self.keeper.base);
         let majors = known.majors;
@@ -507,7 +507,7 @@ impl Site {
         all.extend(self.ask(images));
         all.extend(self.counted(case));
         all.extend(self.what_draws(case));
-        // Backgrounds, each alone, because the server copies redirected windows meanwhile.
+        // Read backgrounds one by one, because the server copies redirected windows meanwhile.
         for window in &pool.windows {
             all.extend(self.ask(vec![request(61, 0, &[window.id, 0, 0])]));
         }
@@ -521,7 +521,7 @@ impl Site {
         let fetch = |&region: &u32| request(majors.xfixes, 19, &[region]);
         let mut reads: Vec<_> = pool.regions.iter().chain(&pool.damaged).map(fetch).collect();
         for &damage in &pool.damages {
-            // Empty, in case there is no such object.
+            // Empty the region first, in case the object does not exist.
             reads.push(request(majors.xfixes, 11, &[region]));
             reads.push(request(majors.damage, 3, &[damage, 0, region]));
             reads.push(fetch(&region));
@@ -531,7 +531,7 @@ impl Site {
         self.ask(reads)
     }
 
-    /// What contexts and pictures draw to pixmaps of the keeper.
+    /// The output of contexts and pictures, drawn to pixmaps of the keeper.
     fn what_draws(&mut self, case: &Case) -> Vec<Answer> {
         let (pool, render, base) = (&case.pool, self.known.majors.render, self.keeper.base);
         let scratches = [0x1001, 0x1008, 0x1018, 0x1020].map(|at| base + at);

@@ -22,7 +22,7 @@ pub struct Thing {
     pub depth: u32,
 }
 
-/// Everything that has a name. Requests choose from it, and what is left of it is compared after the case.
+/// All objects with an id. Requests choose from them, and the remaining ones are compared after the case.
 #[derive(Debug, Default)]
 pub struct Pool {
     pub windows: Vec<Thing>,
@@ -123,7 +123,7 @@ impl<'a> Builder<'a> {
             self.make_pictures(client);
             self.watch(client);
         }
-        // Later than all work that the server has put off.
+        // After all deferred work of the server.
         for client in 0..CLIENTS {
             for damage in self.pool.damages.clone() {
                 self.send(client, self.known.majors.damage, 3, &[damage, 0, 0]);
@@ -139,7 +139,7 @@ impl<'a> Builder<'a> {
         {
             self.send(client, major, 0, &version);
         }
-        // Nothing destroys this, so that the client can be killed by its name.
+        // No request destroys this context, so that its id can be used to kill the client.
         let (base, root) = (self.known.bases[client], self.known.root);
         self.send(client, opcode::CREATE_GC, 0, &[base + 1, root, 0]);
         self.send(client, 22, 0, &[root, SELECTIONS[client], 0]);
