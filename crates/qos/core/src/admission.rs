@@ -52,7 +52,7 @@ impl Term {
 /// The outcome of the test: admitted with the largest term, or refused with the first term above the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
-    /// All terms are within the limit; this is the largest.
+    /// All terms are within the limit. The value is the largest term.
     Admitted(Term),
     Refused(Term),
 }

@@ -89,7 +89,7 @@ pub struct Contest {
     pub start: Time,
     /// For each nanosecond served, the running client's key grows by this many hundredths of a nanosecond.
     pub growth: u32,
-    /// An arrival ends the slice only if its key is better by this much.
+    /// An arrival ends the slice only if its key is better by more than this.
     pub margin: i64,
     /// From this time on, an arrival of a compositor or window manager ends the slice.
     pub desktop_turn: Time,

@@ -100,7 +100,7 @@ pub(crate) struct Defence {
     pub(crate) key: i64,
     /// For each nanosecond served, the key grows by this many hundredths of a nanosecond.
     pub(crate) growth: u32,
-    /// An arrival must be better by this much.
+    /// An arrival must be better by more than this.
     pub(crate) margin: i64,
 }
 

@@ -6,7 +6,7 @@
 //! | an idle client becomes ready at t | if q >= (d - t) Q/T, or d <= t: q = Q, d = t + T; otherwise both are kept |
 //! | service of length c from the reservation | q -= c; a request cannot be interrupted, so q may drop below 0 |
 //! | q <= 0 | depleted until d, then q += Q, d += T; repeated until q is positive |
-//! | d is past when q is positive again | d = now + T: missed periods are not made up for |
+//! | d has passed when q becomes positive | d = now + T: missed periods are not made up for |
 //!
 //! A depleted **hard** client is held back until its deadline. A depleted **soft** client continues as best effort, and
 //! that service is not charged. A client under the **paper's soft rule** is recharged immediately: q += Q, d += T until

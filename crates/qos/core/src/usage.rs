@@ -6,7 +6,7 @@
 use crate::{Mode, Service, Time};
 
 /// Upper bounds of the classes in which waits are counted; the last class has no bound. The bounds range from 1 ms,
-/// which nobody notices, to 1 s, about which users complain.
+/// which is not noticeable, to 1 s, which users complain about.
 pub const WAIT_BOUNDS_NS: [u64; 7] =
     [1_000_000, 5_000_000, 20_000_000, 50_000_000, 100_000_000, 250_000_000, 1_000_000_000];
 /// A grab of at least this length visibly freezes the screen.

@@ -50,7 +50,7 @@ impl Pair {
     }
 
     fn tell(&mut self, fact: Fact) {
-        // As in the main loop, all replenishments up to now come before an arrival.
+        // As in the main loop, all replenishments that are due precede an arrival.
         use Holder::Client;
         if matches!(
             fact,

@@ -123,7 +123,7 @@ impl Accounts {
         self.weigh(self.group_number(client));
     }
 
-    /// Updates a group's weight to the one that was set, or else to that of its heaviest client.
+    /// Sets a group's weight to the configured weight, or else to the weight of its heaviest client.
     fn weigh(&mut self, number: usize) {
         let Some(group) = self.groups.get_mut(number).and_then(Option::as_mut) else { return };
         let members = self.clients.iter().flatten().filter(|account| account.group == number);

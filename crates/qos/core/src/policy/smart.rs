@@ -32,8 +32,8 @@ const BASE: i8 = 0;
 /// The range of priorities in the released code.
 const MINIMUM: i8 = -20;
 const MAXIMUM: i8 = 20;
-/// A level is worth ten intervals. This value scales with the interval, so that a lost level costs no more turns at
-/// short intervals.
+/// A level is worth ten intervals. This value scales with the interval, so that short intervals do not increase the
+/// number of turns that a lost level costs.
 const LEVEL_INTERVALS: u64 = 10;
 /// A client 20 levels below the base therefore waits for at most a second of other clients' server time.
 const MOST_LEVEL_NS: u64 = 50_000_000;
