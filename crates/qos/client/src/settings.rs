@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! The requests that change settings, with shorthands for those whose values have units.
+//! The requests that change settings, with shorthands for settings whose values have units.
 
 use crate::{Control, Result};
 use xqos_abi::{ReservationKind, Setting, SettingKind, Subject};
