@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //! The main loop of a server in virtual time: arrivals, scheduling decisions and service.
 //!
-//! A slice ends as in a real server: at a request boundary when the decision says so, when the client has no more
-//! requests, when an arriving client wins the contest ([`xqos_core::Contest`]), or at a tick of the server's own clock.
-//! Decisions and wakeups take no time here; a real server is slower by their cost.
+//! A slice ends as in a real server: at a request boundary when a limit of the decision is reached, when the client has
+//! no more requests, when an arriving client wins the contest ([`xqos_core::Contest`]), or at a tick of the server's
+//! own clock. Decisions and wakeups take no time here; a real server is slower by their cost.
 //!
 //! Future events are sorted by time, so a decision costs O(log n) in the number of clients. Policy `stock` is the
 //! exception: it examines every ready client.
