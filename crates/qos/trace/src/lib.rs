@@ -9,7 +9,7 @@
 //! | `kernel` | the kernel's switches, wake-ups and interrupts on the same time axis |
 //! | `tracefs` | a private trace instance in the kernel's tracefs |
 //! | `names` | names of requests |
-//! | `why` | which client waited most, and why, as a person would say it |
+//! | `why` | which client waited most, and the cause in plain words |
 //! | `wire` | messages of a capture on the time axis of a trace |
 //! | `show`, `export` | output as text, CSV, Parquet, Perfetto trace and HTML page |
 //!

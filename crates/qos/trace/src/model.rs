@@ -37,7 +37,7 @@ pub struct Model {
     /// For each index, the key of the client that has the index now.
     present: BTreeMap<ClientId, usize>,
     ready: Vec<usize>,
-    /// The last decision: the client that it serves, if it names one, and its time.
+    /// The last decision: its client, unless the server chooses, and its time.
     running: Option<(Option<usize>, Mode, Time)>,
     /// The server's processor time in the slice that will be reported next.
     worked_ns: Option<u64>,

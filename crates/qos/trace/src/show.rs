@@ -96,7 +96,7 @@ fn details(event: &Event, names: &Names) -> String {
             format!("{kind}, {sign}{} left, deadline {}{state}", of_ns(left_ns.unsigned_abs()), in_(deadline, at))
         }
         Entry::Cut { request, done, parts, .. } => {
-            format!("{}, {done} of {parts} parts are done, others are served", names.of(request))
+            format!("{}, interrupted after {done} of {parts} parts", names.of(request))
         }
         Entry::Finished { request, by, ns, .. } => {
             let (name, by) = (names.of(request), by.0);

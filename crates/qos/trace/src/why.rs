@@ -34,7 +34,7 @@ use seen::is_own;
 use xqos_abi::trace::{Entry, Event};
 use xqos_core::{PolicyKind, Role, Time};
 
-/// What to look for.
+/// The parameters of a diagnosis.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Question {
     /// Waits up to this length are normal.

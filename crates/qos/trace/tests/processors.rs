@@ -37,7 +37,7 @@ fn events() -> Vec<Event> {
         (5, Entry::InterruptName { number: 1, is_soft, bytes: name("i8042") }),
         (5, Entry::InterruptName { number: 2, is_soft: true, bytes: name("RCU") }),
         (10, Entry::Interrupt { cpu, number: 1, is_soft, ns: 2 * MS }),
-        // A hard interrupt within a soft one, whose record comes later.
+        // A hard interrupt within a soft one, which is recorded later.
         (34, Entry::Interrupt { cpu: 1, number: 1, is_soft, ns: MS }),
         (38, Entry::Interrupt { cpu: 1, number: 2, is_soft: true, ns: 8 * MS }),
         (12, Entry::Wakeup { cpu, thread: VO }),

@@ -104,7 +104,7 @@ struct PageWorst {
     text: String,
 }
 
-/// What a page can show in addition to the trace.
+/// Optional contents of a page, in addition to the trace.
 #[derive(Debug, Default)]
 pub struct Additions {
     /// Messages on the wire.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Which threads the kernel ran while the server waited for a processor.
+//! Records which threads the kernel ran while the server waited for a processor.
 
 use super::{Party, Ran, shared_ns};
 use crate::model::{Model, Run, Running, still_absent};

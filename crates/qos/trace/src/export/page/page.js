@@ -148,7 +148,7 @@ function about(lane, time, py) {
     const length = duration(slices.ends[slice] - slices.begins[slice]), last = data.names[lane.sliceNames[slice]];
     lines.push(`served ${length}, ${counted(lane.requests[slice], "request")}, last ${last}`);
   }
-  if (lane.cuts[lower(lane.cuts, time - near)] <= time + near) lines.push("its request is cut here: others are served");
+  if (lane.cuts[lower(lane.cuts, time - near)] <= time + near) lines.push("its request is cut here to serve others");
   if (rest !== null) lines.push(`the rest of its cut request, for another client: ${duration(rests.ends[rest] - rests.begins[rest])}`);
   if (burst !== null) {
     const from = bursts.begins[burst], to = bursts.ends[burst], waiting = to - from - covered(slices, from, to);
