@@ -2,10 +2,10 @@
 //! The control socket of a server and its connections, for both hosts. The socket works without the extension, during a
 //! server grab, and when the server has no room for another client.
 //!
-//! Everything here is non-blocking and runs on the server's thread. Each time the server serves the connections, it
-//! reads each of them once, for a few requests, and answers them in turns for at most [`TURN_NS`]. A connection whose
-//! replies wait for room in the socket is neither read nor answered. A flood of requests therefore delays no client and
-//! takes little memory.
+//! Everything here is non-blocking and runs on the server's thread. In each turn, the server reads a few requests from
+//! each connection, and answers those of all connections for at most [`TURN_NS`]. A connection whose replies wait for
+//! room in the socket is neither read nor answered. A flood of requests therefore delays no client and takes little
+//! memory.
 
 use crate::host::{kernel, peer, real_libc};
 use crate::mechanism::access::Identity;
@@ -115,7 +115,7 @@ impl Connections {
     }
 
     /// The next request that can be answered. The connections take turns, in the order in which they were opened: a
-    /// program may select events over one, and cause them over another that it opens later.
+    /// program may select events over one connection, and cause these events over a later one.
     fn next_request(&mut self) -> Option<ControlRequest> {
         let (count, next) = (self.open.len(), self.next);
         let mut places = (0..count).map(|step| (next + step) % count);

@@ -22,8 +22,8 @@ pub fn established(identity: Identity, fd: RawFd, program: Option<String>) -> Es
     }
 }
 
-/// The application in the path of a control group: the name that a desktop gives to the scope or service of a program
-/// that it starts.
+/// The application in the path of a control group: the name of the scope or service in which a desktop starts a
+/// program.
 fn application_in(path: &str) -> Option<&str> {
     let unit = path.rsplit('/').find(|part| part.ends_with(".scope") || part.ends_with(".service"))?;
     unit.strip_prefix("app-")?.strip_suffix(".scope").or_else(|| unit.strip_prefix("app-")?.strip_suffix(".service"))

@@ -73,7 +73,7 @@ pub struct Engine<H> {
     pub host: H,
     /// The time of the call that is being handled ([`Engine::at`]).
     pub now: Time,
-    /// What the host must do next, in this order.
+    /// The actions that the host must carry out next, in this order.
     pub actions: VecDeque<Action>,
     pub scheduler: TracedScheduler,
     pub totals: Totals,

@@ -140,8 +140,8 @@ impl<'a> Holds<'a> {
         self.control.clients().unwrap().now_ns < time.0
     }
 
-    /// Checks by the server's clock that a held client was served as soon as it could be: its request had arrived, and
-    /// its hold was over. `end_of` returns the end of the hold that an event causes.
+    /// Checks by the server's clock that a held client was served as soon as its request had arrived and its hold was
+    /// over. `end_of` returns the end of the hold that an event causes.
     fn check_end(&mut self, base: u32, arrived: Time, end_of: impl Fn(&Event) -> Option<Time>) {
         let (held, limit) = self.wait_for_hold(base);
         let id = id_of(&self.events, base);

@@ -17,8 +17,8 @@ pub use xqos_testkit::wait_for;
 
 static MACHINE: RwLock<()> = RwLock::new(());
 
-/// Locked for reading while a server starts, for writing while one ends. A server that ends frees its display number
-/// and then removes the file of its socket, which may already be that of a server that has taken the number.
+/// Locked for reading while a server starts, for writing while one ends. A server that exits frees its display number
+/// and then removes its socket file. By then, the file may belong to a server that has taken the number.
 static DISPLAYS: RwLock<()> = RwLock::new(());
 
 /// The permit for a test that may run at the same time as others.

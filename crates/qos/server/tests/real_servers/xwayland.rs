@@ -216,7 +216,7 @@ impl Drop for Socket {
     }
 }
 
-/// The socket is passed as a compositor passes it, or as a user does who starts Xwayland for a single program.
+/// The socket is passed as by a compositor, or as by a user that starts Xwayland for a single program.
 #[test]
 fn an_xwayland_with_a_passed_socket_is_served_and_ends_with_its_last_client() {
     let _turn = in_parallel();

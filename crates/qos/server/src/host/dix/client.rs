@@ -146,7 +146,7 @@ impl Client {
         unsafe { std::slice::from_raw_parts(self.request_start(), xqos_client_request_bytes(self.raw()) as usize) }
     }
 
-    /// Where the client's request begins in the server's buffer.
+    /// The beginning of the client's request in the server's buffer.
     pub fn request_start(self) -> *mut u8 {
         // SAFETY: by the invariant of `Client`, the record is alive.
         unsafe { xqos_client_request(self.raw()) }.cast_mut()

@@ -48,7 +48,7 @@ use early::{finish_where, leaves, windows_change};
 use run::run;
 use xqos_core::ClientId;
 
-/// Requests below this fraction of the limit are not timed. Longer ones are timed, to learn their cost.
+/// Requests below 1 / `UNTIMED` of the limit are not timed. Longer ones are timed, to learn their cost.
 const UNTIMED: u64 = 4;
 /// Core requests after which the server may defer work: those that create, change, map, move or destroy windows, and
 /// KillClient.

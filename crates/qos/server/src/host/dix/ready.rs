@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 //! The server's ring of ready clients, as its own scheduler uses it.
 //!
-//! The head of the ring is a static variable without an exported name, so xqos searches for it once: the first time
-//! that a client is ready, xqos walks that client's ring, and the node that belongs to no client is the head. The
-//! search never runs during a server grab, when waiting clients are in a ring with another head. Once the head is
-//! known, a walk takes one step per ready client, like the server's own choice.
+//! The head of the ring is a static variable without an exported name, so xqos searches for it once. The first time
+//! that a client is ready, xqos walks that client's ring; the node that belongs to no client is the head. The search
+//! never runs during a server grab, when waiting clients are in a ring with another head. Once the head is known, a
+//! walk takes one step per ready client, like the server's own choice.
 
 use crate::host::dix::client::{Client, Ring, record_around};
 use std::ptr::null_mut;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! The server's tables of request procedures, whose entries are exchanged for wrappers while some layer of
+//! The server's tables of request procedures. Wrappers replace their entries while a layer of
 //! [`per_request`](super::per_request) needs them.
 //!
 //! The entries of the request tables are exchanged, not those of the client's own vector, which RECORD swaps. They are
@@ -14,7 +14,7 @@ use xqos_core::Time;
 
 pub const ENTRIES: usize = 256;
 
-/// One request: its procedures in the server, for both byte orders, and what is done with it.
+/// One request: the server's procedures for both byte orders, and how the request is treated.
 struct TableEntry {
     originals: [Cell<RequestProc>; 2],
     is_wrapped: Cell<bool>,

@@ -31,7 +31,7 @@ pub struct LibcClient {
     pub saved: u32,
     pub watched: Option<Rank>,
     pub arrived: Option<Time>,
-    /// When the client closed its connection, if it did.
+    /// The time at which the client closed its connection; 0 while it is open.
     pub hung_up_at: Time,
     pub is_queued: bool,
     pub order: ByteOrder,

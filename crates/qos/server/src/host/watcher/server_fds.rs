@@ -7,9 +7,8 @@
 //! epoll except the clients.
 //!
 //! The watcher thread reads that list and adds the descriptors to an epoll of its own, which becomes readable when any
-//! of them does. Only that thread uses this epoll, so a list that is slightly out of date does little harm: a client's
-//! socket added by mistake only ends slices needlessly until the next update, and the kernel removes a closed
-//! descriptor from the epoll.
+//! of them does. Only that thread uses this epoll, so a list that is slightly out of date does little harm. A client's
+//! socket added by mistake ends slices needlessly until the next update. The kernel removes closed descriptors.
 
 use crate::host::kernel::new_epoll;
 use crate::host::real_libc::control;

@@ -10,7 +10,7 @@ use xqos_core::{Choice, ClientId, Fact, Outcome, Pacing, Time};
 /// The time allowed for an answer to input while another client redraws. Most clients need less than a millisecond.
 const INPUT_ANSWER_NS: u64 = 10_000_000;
 
-/// A mark that a client gives itself counts at most once in this time, so that no client is preferred all the time.
+/// A client can mark itself at most once in this time, so that no client is preferred all the time.
 const MARK_INTERVAL_NS: u64 = 10_000_000;
 
 /// Pacing if only some clients are paced: at most 40 ms per Expose, at least 20 frames a second.
@@ -103,7 +103,7 @@ impl<H: Host> Engine<H> {
             return;
         }
         self.owed_answers.begin(id, cause, until);
-        // Raise the server first. Otherwise it would wait for the processes that a listener raises on this event.
+        // Raise the server first, so that it does not wait for processes that a listener raises on this event.
         if self.lender.is_some() {
             self.act(Action::Raise(until));
         }

@@ -8,8 +8,8 @@ use xqos_abi::{Grouping, Label};
 use xqos_core::{ClientId, Fact, GroupId, Holder};
 
 impl<H: Host> Engine<H> {
-    /// Moves a client into the group it now belongs to. If it stays in its group, the group keeps its settings, even if
-    /// it has no other client.
+    /// Moves a client into the group it now belongs to. If the client stays in its group, the group keeps its settings,
+    /// even without another client.
     pub(super) fn regroup(&mut self, id: ClientId) {
         let Some(slot) = self.slots.get_mut(usize::from(id.0)).and_then(Option::as_mut) else { return };
         let group = self.groups.enter(&Member {

@@ -109,7 +109,7 @@ impl<H: Host> Engine<H> {
         self.declared_origins.set(asker, name, lease);
     }
 
-    /// The origin of a setting about to be made; `None` if it is leased and must not replace one that is not leased.
+    /// The origin of a new setting; `None` if the new setting is leased and would replace one that is not leased.
     pub fn origin_for(&self, asker: ClientId, target: Target, kind: SettingKind) -> Option<Origin> {
         let origin = self.declared_origins.origin_for(asker, self.is_for_itself(asker, target));
         let gives_way = |target, kind| self.origins_of(target).is_none_or(|origins| origins.gives_way(kind, &origin));

@@ -41,7 +41,7 @@ fn holding() -> (Engine<Mock>, ClientId) {
 #[test]
 fn held_clients_are_resumed_even_if_several_actions_fail() {
     let (mut engine, held) = holding();
-    // The mock panics when it is to watch a client that it does not have.
+    // The mock panics if it must watch a client that does not exist.
     let fails = Action::WatchClient { client: ClientId(99), rank: Rank::LAST, loan_ns: 0 };
     engine.actions.extend([fails.clone(), fails]);
     step_back(&mut engine, Time(10 * MS));

@@ -83,7 +83,7 @@ fn connect(server: &mut Server, clients: u16) {
 #[test]
 fn a_connection_ends_as_quickly_with_a_thousand_groups_as_with_none() {
     const CONTROL: ClientId = ClientId(ClientId::LIMIT as u16);
-    // The processor time of this thread does not depend on what else runs.
+    // The processor time of this thread does not depend on other processes.
     let used_ns = |grouping| {
         let mut server = Server::new(&Settings { grouping, ..Settings::default() });
         connect(&mut server, 1000);

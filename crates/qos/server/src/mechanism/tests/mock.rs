@@ -61,7 +61,7 @@ pub struct Job {
 struct Peer {
     jobs: VecDeque<Job>,
     held: bool,
-    /// The rank with which the mechanism watches this client, if it watches it.
+    /// The rank of this client, if the mechanism watches the client.
     watched: Option<Rank>,
     arrived: Option<Time>,
 }
@@ -160,7 +160,7 @@ impl Mock {
         }
     }
 
-    /// The time that the mechanism asked for within the slice has come.
+    /// The timer that the mechanism has set within the slice expires.
     fn time_has_come(&self) {
         let Some((_, until)) = self.watching else { return };
         let until = if self.ended_at.get().is_some() { Time::NEVER } else { until };

@@ -118,13 +118,13 @@ impl Requests<'_> {
         };
         let mut bytes = request.finish();
         if self.below(50) == 0 {
-            // A request that is too long for its kind, or has half a figure too many.
+            // Make the request too long for its kind, or add half a figure.
             bytes.extend([0; 4]);
             let words = (bytes.len() / 4) as u16;
             bytes[2..4].copy_from_slice(&words.to_ne_bytes());
         }
         if self.below(8) == 0 {
-            // In the form of BIG-REQUESTS, which the server shortens by a word when it reads the request.
+            // Use the BIG-REQUESTS format, which the server shortens by a word when it reads the request.
             let words = bytes.len() as u32 / 4 + 1;
             bytes[2..4].fill(0);
             bytes.splice(4..4, words.to_ne_bytes());

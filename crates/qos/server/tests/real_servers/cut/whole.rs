@@ -32,7 +32,7 @@ const CLIENT_MESSAGE: [u8; 32] = {
 };
 const SIDE: u16 = 64;
 
-/// A client with drawables of 64 x 64 pixels of depth 24 on a server that cuts each request that it may cut.
+/// A client with drawables of 64 x 64 pixels of depth 24 on a server that cuts each request that can be cut.
 struct Owner {
     wire: Wire,
     control: Control,

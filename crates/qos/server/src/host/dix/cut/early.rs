@@ -13,7 +13,7 @@ use std::ffi::{c_int, c_void};
 use xqos_abi::trace::Entry;
 use xqos_core::ClientId;
 
-/// Called before another client's request runs. Finishes the rests whose absence this request could observe.
+/// Called before another client's request runs. Finishes the rests that touch the same pixels or resources.
 pub fn admit(client: Client, head: &Head) {
     let is_pending = |state: &mut Cutting| {
         // A request that is dispatched again was admitted before.

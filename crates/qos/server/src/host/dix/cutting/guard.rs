@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Which requests of other clients may run while the rest of a cut request is pending: those that neither see nor
-//! change anything that it touches. `requests.txt` says what each request touches.
+//! Decides which requests of other clients may run while the rest of a cut request is pending: those that neither see
+//! nor change anything that it touches. `requests.txt` says what each request touches.
 
 use super::server::{CutServer, Used};
 use crate::host::dix::symbols::Symbols;

@@ -159,7 +159,7 @@ impl Scene<'_> {
             let words = (request.len() / 4) as u16;
             request[2..4].copy_from_slice(&words.to_ne_bytes());
         } else if self.below(10) == 0 && half(&request, 2) > 0 {
-            // In the form of BIG-REQUESTS.
+            // Use the BIG-REQUESTS format.
             let words = request.len() as u32 / 4 + 1;
             request[2..4].fill(0);
             request.splice(4..4, words.to_ne_bytes());
@@ -218,7 +218,8 @@ impl Scene<'_> {
         let request = (0..2).fold(request, |request, _| request.u16(20 + self.below(50) as u16));
         let border = if has_own_pixels { 0 } else { self.below(4) as u16 };
         let request = request.u16(border).u16(1).u32(if has_own_pixels { world.visual } else { 0 });
-        // The background is none, that of the parent, a pixmap or a colour. The border has a colour. Expose events.
+        // The background is none, that of the parent, a pixmap or a colour. The border has a colour. Expose is
+        // selected.
         let (mask, background) = match self.below(4) {
             kind @ (0 | 1) if !has_own_pixels => (0x809, kind as u32),
             2 if !has_own_pixels => (0x809, world.pixmap(2 * OF_SCREEN + self.below(2))),

@@ -8,7 +8,7 @@ use crate::wire::opcode;
 use std::time::Duration;
 use xqos_testkit::Random;
 
-/// How a client ends.
+/// How a client disconnects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// It closes the connection when all its requests are executed.
@@ -104,7 +104,7 @@ impl Requests<'_> {
     fn next(&mut self, client: usize) -> Vec<u8> {
         let mut bytes = if self.builder.below(20) < 11 { self.cut() } else { self.other(client) };
         if self.builder.is(8) && bytes.len() > 4 {
-            // In the form of BIG-REQUESTS.
+            // Use the BIG-REQUESTS format.
             let words = bytes.len() as u32 / 4 + 1;
             if bytes[2..4] != [0, 0] {
                 bytes[2..4].fill(0);

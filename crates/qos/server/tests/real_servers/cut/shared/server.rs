@@ -305,7 +305,7 @@ impl Site {
     /// Destroys everything that a case has created.
     fn forget_clients(&mut self) {
         for base in self.known.bases {
-            // A client that keeps its resources when it is killed loses them when it is killed again.
+            // A client whose resources are retained must be killed twice.
             (0..2).for_each(|_| _ = self.keeper.tell(&request(opcode::KILL_CLIENT, 0, &[base + 1])));
         }
         self.keeper.tell(&request(61, 0, &[self.known.root, 0, 0])).unwrap();
