@@ -94,10 +94,10 @@ fn a_client_that_redirects_top_level_windows_is_a_window_manager() {
         let (panel, manager) = (Manager::connect(&fixture), Manager::connect(&fixture));
         panel.select_on_root(EventMask::SUBSTRUCTURE_NOTIFY | EventMask::PROPERTY_CHANGE);
         manager.select_on_root(EventMask::SUBSTRUCTURE_REDIRECT | EventMask::SUBSTRUCTURE_NOTIFY);
-        wait_for("it is recognised", SOON, || roles(&control, &manager) == WINDOW_MANAGER);
+        wait_for("the window manager is recognised", SOON, || roles(&control, &manager) == WINDOW_MANAGER);
         assert_eq!(roles(&control, &panel), 0, "{kind:?}: it does not redirect");
         manager.select_on_root(EventMask::NO_EVENT);
-        wait_for("it stopped redirecting", SOON, || roles(&control, &manager) == 0);
+        wait_for("the client stops redirecting", SOON, || roles(&control, &manager) == 0);
         fixture.assert_armed();
     }
 }
@@ -154,7 +154,7 @@ fn a_window_managers_work_is_charged_to_the_client_that_makes_it() {
     let control = fixture.control().unwrap();
     let (culprit, manager) = (Manager::connect(&fixture), Manager::connect(&fixture));
     manager.select_on_root(EventMask::SUBSTRUCTURE_REDIRECT | EventMask::SUBSTRUCTURE_NOTIFY);
-    wait_for("it is recognised", SOON, || roles(&control, &manager) == WINDOW_MANAGER);
+    wait_for("the window manager is recognised", SOON, || roles(&control, &manager) == WINDOW_MANAGER);
     let before = entry(&control, manager.base());
     culprit.connection.map_window(culprit.window).unwrap();
     culprit.sync();

@@ -54,7 +54,7 @@ fn unread_requests_of_a_client_that_hung_up_are_served_in_order() {
             LETTERS.iter().for_each(|&letter| client.sign(letter));
             drop(client);
         });
-        wait_for("it is gone", SOON, || try_entry(&control, base).is_none());
+        wait_for("the client is gone", SOON, || try_entry(&control, base).is_none());
         let signed = reader.take_signatures();
         assert!(LETTERS.starts_with(signed.as_bytes()), "turn {turn}: {signed}");
         whole += usize::from(signed.len() == LETTERS.len());
@@ -109,7 +109,7 @@ fn a_server_started_with_terminate_ends_with_its_last_client() {
     wire.sync();
     assert!(server.is_running(), "a client is left");
     drop(wire);
-    wait_for("it has ended", SOON, || !server.is_running());
+    wait_for("the server has ended", SOON, || !server.is_running());
     let log = server.log();
     assert!(["stepped aside", "Fatal", "Backtrace"].iter().all(|trouble| !log.contains(trouble)), "{log}");
 }

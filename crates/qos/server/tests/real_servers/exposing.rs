@@ -124,7 +124,7 @@ impl<'a> Holds<'a> {
     /// Waits until the server holds this client. Returns when, and until when at most.
     fn wait_for_hold(&mut self, base: u32) -> (Time, Time) {
         let mut found = None;
-        wait_for("it is held", SOON, || {
+        wait_for("the client is held", SOON, || {
             self.events.extend(read(&mut self.reader));
             found = self.events.iter().find_map(|event| match event.what {
                 Entry::Paced { client, until } if client == id_of(&self.events, base) => Some((event.at, until)),
@@ -146,7 +146,7 @@ impl<'a> Holds<'a> {
         let (held, limit) = self.wait_for_hold(base);
         let id = id_of(&self.events, base);
         let mut next = None;
-        wait_for("its slice has ended", SOON, || {
+        wait_for("the slice has ended", SOON, || {
             self.events.extend(read(&mut self.reader));
             next = slices(&self.events).find(|slice| slice.client == id && slice.start >= held);
             next.is_some()

@@ -357,7 +357,7 @@ fn a_client_that_is_not_connected_has_no_reservation() {
         let control = fixture.control().unwrap();
         let mut wire = fixture.wire(order);
         let gone = fixture.native().base;
-        wait_for("it is gone", SOON, || try_entry(&control, gone).is_none());
+        wait_for("the client is gone", SOON, || try_entry(&control, gone).is_none());
         let root = wire.root;
         let dead = [gone, gone + 5, root, 1, 0x1fff_ffff, 0x2000_0000, 0x8000_0000, wire.base | 0xe000_0000, u32::MAX];
         for client in dead {
@@ -413,7 +413,7 @@ fn a_refused_reservation_names_the_failing_client_and_changes_nothing() {
         assert_eq!((report.budget_us, report.kind()), (6900, ReservationKind::Hard));
         assert_eq!(info(&mut wire).admitted_utilization_ppm, 890_000);
         drop(wire);
-        wait_for("its share is free", SOON, || info(&mut long).admitted_utilization_ppm == 200_000);
+        wait_for("the share is free", SOON, || info(&mut long).admitted_utilization_ppm == 200_000);
     }
 }
 
@@ -451,7 +451,7 @@ fn a_reservation_ends_with_its_client_and_is_not_inherited() {
     let base = first.base;
     assert_eq!(control.server_info().unwrap().reservations, 1);
     drop(first);
-    wait_for("it is gone", SOON, || try_entry(&control, base).is_none());
+    wait_for("the client is gone", SOON, || try_entry(&control, base).is_none());
     let found = control.server_info().unwrap();
     assert_eq!((found.reservations, found.admitted_utilization_ppm), (0, 0));
     let mut next = fixture.native();
@@ -497,7 +497,7 @@ fn a_client_sees_its_own_work_counted() {
     let sent = entry(&control, wire.base).requests;
     wire.send(&long);
     let mut after = before.clone();
-    wait_for("it is executed", SOON, || {
+    wait_for("the request is executed", SOON, || {
         after = entry(&control, wire.base);
         after.requests > sent
     });

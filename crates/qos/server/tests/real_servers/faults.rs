@@ -41,7 +41,7 @@ impl Faulty {
 
     /// Sends requests from the client `light` until xqos has stepped aside.
     fn wait_until_aside(&self, light: &mut Wire) {
-        wait_for(&format!("{}: it steps aside", self.fault), SOON, || {
+        wait_for(&format!("{}: xqos steps aside", self.fault), SOON, || {
             for _ in 0..20 {
                 light.sync();
             }
@@ -92,7 +92,7 @@ fn all_clients_are_served_after_a_fault_under_load() {
         }
         let throttled = Busy::start_with(faulty.fixture.native(), &[reserve(1000, 10_000_000, true)]);
         let mut load = x11perf_load(&faulty.fixture);
-        wait_for("the server stops reading from it", SOON, || {
+        wait_for("the server stops reading from the client", SOON, || {
             let sent = throttled.sent();
             light.sync();
             std::thread::sleep(Duration::from_millis(20));
@@ -176,7 +176,7 @@ fn a_recorder_continues_after_a_fault() {
         let (mut native, mut swapped) = (fixture.native(), fixture.wire(ByteOrder::SWAPPED));
         let recorder = Recorder::start(&fixture);
         let mut asked = fixture.native();
-        wait_for("it steps aside", SOON, || {
+        wait_for("xqos steps aside", SOON, || {
             asked.ask_xqos(Request::ListClients).is_err_and(|error| error.code == code::BAD_IMPLEMENTATION)
         });
         for client in [&mut native, &mut swapped] {

@@ -52,7 +52,7 @@ fn ten_thousand_connections_leave_nothing_behind() {
     let mut fixture = xvfb();
     let control = fixture.control().unwrap();
     let busy = Busy::start(&fixture);
-    let all_gone = || wait_for("they are gone", SOON, || control.clients().unwrap().clients.len() == 2);
+    let all_gone = || wait_for("the clients are gone", SOON, || control.clients().unwrap().clients.len() == 2);
     come_and_go(&fixture, 500);
     all_gone();
     let (before, memory) = (resources(&fixture), fixture.private_kb());
@@ -76,7 +76,7 @@ fn ten_thousand_connections_leave_nothing_behind() {
     println!("{grown} KB more after 10,000 connections");
     assert!(grown < NOISE_KB, "{grown} KB more after 10,000 connections");
     drop(busy);
-    wait_for("it is gone", SOON, || control.server_info().unwrap().clients == 1);
+    wait_for("the client is gone", SOON, || control.server_info().unwrap().clients == 1);
     let info = control.server_info().unwrap();
     assert_eq!((info.reservations, info.admitted_utilization_ppm), (0, 0));
     fixture.assert_armed();
@@ -170,7 +170,7 @@ fn two_thousand_clients_are_served_and_listed() {
     assert!(processor_ns[10] < 4_000_000, "processor time before it was served: {processor_ns:?} ns");
     drop(busy);
     drop(all);
-    wait_for("all of them are gone", SOON, || control.clients().unwrap().clients.len() == 2);
+    wait_for("all clients are gone", SOON, || control.clients().unwrap().clients.len() == 2);
     drop(fixture.native());
     fixture.assert_armed();
 }

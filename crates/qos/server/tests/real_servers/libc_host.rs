@@ -256,7 +256,7 @@ fn a_client_of_the_other_byte_order_is_served_through_libc_under_every_policy() 
     // xqos has read this client's id in the client's byte order. A hold works only if that id is correct.
     let held = Busy::start_on(server.wire(ByteOrder::SWAPPED));
     control.reserve(held.base, 1000, 10_000_000, true).unwrap();
-    wait_for("it is held back", SOON, || is_held_back(&control, held.base));
+    wait_for("the client is held back", SOON, || is_held_back(&control, held.base));
     server.assert_armed();
 }
 
@@ -279,14 +279,14 @@ fn remote_clients_are_served_and_have_no_name() {
         // A remote client cannot use the control socket, but the server's user may change its settings.
         let held = Busy::start_on(Wire::connect_by_tcp(server.display(), order));
         control.reserve(held.base, 1000, 10_000_000, true).unwrap();
-        wait_for("it is held back", SOON, || is_held_back(&control, held.base));
+        wait_for("the client is held back", SOON, || is_held_back(&control, held.base));
         let base = held.base;
         let before = entry(&control, base).requests;
         control.release(base).unwrap();
-        wait_for("it is served again", SOON, || entry(&control, base).requests > before + 300);
+        wait_for("the client is served again", SOON, || entry(&control, base).requests > before + 300);
         let base = remote.base;
         drop(remote);
-        wait_for("it is gone", SOON, || try_entry(&control, base).is_none());
+        wait_for("the client is gone", SOON, || try_entry(&control, base).is_none());
     }
     server.assert_armed();
 }

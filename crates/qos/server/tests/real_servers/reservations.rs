@@ -79,7 +79,7 @@ fn a_hard_reservation_bounds_a_client_that_waits_for_answers() {
     control.reserve(client, 200, 5_000, true).unwrap();
     let decisions = Decisions::of(&fixture);
     let before = control.reservation(client).unwrap().depletions;
-    wait_for("it is depleted", PATIENCE, || control.reservation(client).unwrap().depletions >= before + 10);
+    wait_for("ten budgets are used up", PATIENCE, || control.reservation(client).unwrap().depletions >= before + 10);
     check_reservation(&decisions.end(), client);
 }
 
@@ -91,7 +91,7 @@ fn a_hold_ends_immediately_when_another_client_clears_it() {
     let busy = Busy::start(&fixture);
     for replaced in [false, true] {
         control.reserve(busy.base, 1000, 10_000_000, true).unwrap();
-        wait_for("it is held back", SOON, || is_held_back(&control, busy.base));
+        wait_for("the client is held back", SOON, || is_held_back(&control, busy.base));
         let (before, deadline_ns) = (entry(&control, busy.base).requests, entry(&control, busy.base).deadline_ns);
         std::thread::sleep(Duration::from_millis(100)); // time: nothing happens meanwhile
         assert_eq!(entry(&control, busy.base).requests, before, "served while it is held back");
@@ -104,7 +104,7 @@ fn a_hold_ends_immediately_when_another_client_clears_it() {
             false => control.release(busy.base).unwrap(),
         }
         let is_served = || entry(&control, busy.base).requests > before;
-        wait_before(deadline_ns, &control, "it is served again", is_served);
+        wait_before(deadline_ns, &control, "the client is served again", is_served);
         control.release(busy.base).unwrap();
     }
 }
@@ -125,7 +125,7 @@ fn a_hold_ends_at_its_time_on_a_server_with_nothing_else_to_do() {
         let mut report = control.reservation(wire.base).unwrap();
         let before = report.depletions;
         wire.send(&long);
-        wait_for("it is depleted", SOON, || {
+        wait_for("the budget is used up", SOON, || {
             report = control.reservation(wire.base).unwrap();
             report.depletions > before
         });
@@ -233,7 +233,7 @@ fn a_light_client_is_next_after_its_arrival_among_busy_ones() {
         let (mut turns, mut its, mut before_it) = (0, 0, 0);
         let (mut arrivals, mut early) = (0, 0);
         // How often the client arrives within a slice depends on the processors.
-        wait_for("it has arrived within slices", PATIENCE, || {
+        wait_for("the client has arrived within slices", PATIENCE, || {
             let decisions = Decisions::of(&fixture);
             let _holder = send_before_any_is_served(&fixture, || {
                 workers.iter_mut().for_each(|worker| worker.send(Worker::MOST));
@@ -301,7 +301,7 @@ fn an_idle_server_is_not_woken_up() {
     }
     drop(load);
     // A slice in which the server had no processor is paid back first.
-    wait_for("it is not held back", PATIENCE, || !is_held_back(&control, hard.base));
+    wait_for("the client is not held back", PATIENCE, || !is_held_back(&control, hard.base));
     settle(&control);
     let before = (switches(&stock), switches(&ours));
     std::thread::sleep(Duration::from_secs(5)); // time: wakeups are counted meanwhile

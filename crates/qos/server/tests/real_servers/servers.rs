@@ -56,7 +56,7 @@ fn every_kind_of_server_holds_back_releases_and_survives_a_fault() {
         let (busy, mut swapped) = (Busy::start(&fixture), fixture.wire(ByteOrder::SWAPPED));
         control.reserve(busy.base, 1000, 10_000_000, true).unwrap();
         let is_held = || is_held_back(&control, busy.base);
-        wait_for("it is held back", SOON, is_held);
+        wait_for("the client is held back", SOON, is_held);
         let before = entry(&control, busy.base).requests;
         let last = policies().into_iter().find(|&policy| policy != PolicyKind::Fair);
         control.set_policy(PolicyChange { policy: last, ..PolicyChange::default() }).unwrap();
@@ -65,12 +65,12 @@ fn every_kind_of_server_holds_back_releases_and_survives_a_fault() {
         let deadline_ns = entry(&control, busy.base).deadline_ns;
         control.release(busy.base).unwrap();
         let is_served = || entry(&control, busy.base).requests > before + 100;
-        wait_before(deadline_ns, &control, "it is served", is_served);
+        wait_before(deadline_ns, &control, "the client is served", is_served);
         control.reserve(busy.base, 1000, 10_000_000, true).unwrap();
-        wait_for("it is held back again", SOON, is_held);
+        wait_for("the client is held back again", SOON, is_held);
         wait_for("the fault occurs", SOON, || control.server_info().map_or(true, |info| !info.armed));
         let sent = busy.sent();
-        wait_for("it is served", SOON, || busy.sent() > sent + 300);
+        wait_for("the client is served", SOON, || busy.sent() > sent + 300);
         swapped.sync();
         assert!(fixture.xqos_log().contains("stepped aside"), "{kind:?}: {}", fixture.xqos_log());
     }

@@ -30,7 +30,7 @@ pub fn policy(kind: PolicyKind) -> PolicyChange {
 /// A busy client with a budget of one millisecond in ten seconds, which it has used up.
 fn held_back(fixture: &Fixture, control: &Control) -> Busy {
     let busy = Busy::start_with(fixture.native(), &[reserve(1000, 10_000_000, true)]);
-    wait_for("it is held back", SOON, || is_held_back(control, busy.base));
+    wait_for("the client is held back", SOON, || is_held_back(control, busy.base));
     busy
 }
 
@@ -67,7 +67,7 @@ fn a_reset_server_is_armed_again() {
 /// rejected.
 pub fn connect_after_reset(fixture: &Fixture) -> Wire {
     const PATIENCE: Duration = Duration::from_secs(60);
-    wait_for("its clients are gone", PATIENCE, || !has_clients(fixture));
+    wait_for("the clients are gone", PATIENCE, || !has_clients(fixture));
     let end = Instant::now() + PATIENCE;
     loop {
         match Wire::try_connect(local_socket(fixture.display()), ByteOrder::NATIVE, &Authorization::default()) {
@@ -148,7 +148,7 @@ fn the_holder_of_a_grab_is_held_back_only_afterwards() {
     // Without the grab, the holder is held back like any other client.
     (0..10).for_each(|_| holder.send(&[]));
     holder.send_raw(&canvas.fill(100).repeat(10));
-    wait_for("it is held back", SOON, || is_held_back(&control, holder.base));
+    wait_for("the client is held back", SOON, || is_held_back(&control, holder.base));
     other.sync();
     fixture.assert_armed();
 }
@@ -168,13 +168,13 @@ fn the_grab_of_a_held_client_delays_others_only_once_served() {
     bytes.extend(holder.message(opcode::UNGRAB_SERVER, 0).finish());
     (0..13).for_each(|_| holder.send(&[]));
     holder.send_raw(&bytes);
-    wait_for("it is held back", SOON, || is_held_back(&control, holder.base));
+    wait_for("the client is held back", SOON, || is_held_back(&control, holder.base));
     (0..20).for_each(|_| other.sync());
     assert!(is_held_back(&control, holder.base), "the other waited for a client that is held back");
     let deadline_ns = entry(&control, holder.base).deadline_ns;
     control.release(holder.base).unwrap();
     holder.sync();
-    wait_before(deadline_ns, &control, "it is served", || true);
+    wait_before(deadline_ns, &control, "the client is served", || true);
     assert!(entry(&control, holder.base).grabbed_ns > 0);
     other.sync();
     fixture.assert_armed();
@@ -203,7 +203,7 @@ fn the_others_are_served_after_a_client_with_the_grab_is_killed() {
         wait_for("the busy client is served again", SOON, || busy.sent() > sent + 100);
     }
     // It is served for a moment every ten seconds.
-    wait_for("it is held back", SOON, || is_held_back(&control, throttled.base));
+    wait_for("the client is held back", SOON, || is_held_back(&control, throttled.base));
     fixture.assert_armed();
 }
 
@@ -212,13 +212,13 @@ fn a_hold_that_expires_during_a_grab_ends_with_the_grab() {
     let (mut fixture, control) = served();
     // A second in which the server had no processor is paid back within ten seconds.
     let throttled = Busy::start_with(fixture.native(), &[reserve(10_000, 100_000, true)]);
-    wait_for("it is held back", SOON, || is_held_back(&control, throttled.base));
+    wait_for("the client is held back", SOON, || is_held_back(&control, throttled.base));
     let mut holder = fixture.native();
     holder.set_grab(true);
     std::thread::sleep(Duration::from_millis(350)); // time: the hold expires meanwhile
     holder.set_grab(false);
     let before = entry(&control, throttled.base).requests;
-    wait_for("it is served again", SOON, || entry(&control, throttled.base).requests > before);
+    wait_for("the client is served again", SOON, || entry(&control, throttled.base).requests > before);
     fixture.assert_armed();
 }
 
@@ -244,7 +244,7 @@ fn clients_that_vanish_during_a_request_leave_nothing_behind() {
         std::thread::sleep(Duration::from_millis(3));
         other.sync();
     }
-    wait_for("all of them are gone", SOON, || control.clients().unwrap().clients.len() == 2);
+    wait_for("all clients are gone", SOON, || control.clients().unwrap().clients.len() == 2);
     fixture.assert_armed();
 }
 
@@ -275,7 +275,7 @@ fn clients_that_are_killed_during_a_slice_are_forgotten() {
             perf.kill();
             other.sync();
         }
-        wait_for("they are gone", SOON, || control.clients().unwrap().clients.len() == 2);
+        wait_for("the clients are gone", SOON, || control.clients().unwrap().clients.len() == 2);
     }
     for _ in 0..30 {
         let busy = Busy::start(&fixture);
@@ -283,9 +283,9 @@ fn clients_that_are_killed_during_a_slice_are_forgotten() {
         other.sync();
         let base = busy.base;
         busy.end();
-        wait_for("it is gone", SOON, || try_entry(&control, base).is_none());
+        wait_for("the client is gone", SOON, || try_entry(&control, base).is_none());
     }
-    wait_for("they are gone", SOON, || control.clients().unwrap().clients.len() == 2);
+    wait_for("the clients are gone", SOON, || control.clients().unwrap().clients.len() == 2);
     let info = control.server_info().unwrap();
     assert_eq!((info.reservations, info.admitted_utilization_ppm), (0, 0));
     fixture.assert_armed();
@@ -298,7 +298,7 @@ fn a_client_that_vanishes_while_held_back_is_removed_immediately() {
         let busy = held_back(&fixture, &control);
         let (base, deadline_ns) = (busy.base, entry(&control, busy.base).deadline_ns);
         busy.end();
-        wait_before(deadline_ns, &control, "it is gone", || try_entry(&control, base).is_none());
+        wait_before(deadline_ns, &control, "the client is gone", || try_entry(&control, base).is_none());
         assert_eq!(control.server_info().unwrap().reservations, 0);
     }
     // Another client can also disconnect it with KillClient.
@@ -329,7 +329,7 @@ fn clients_that_retain_their_resources_are_no_longer_clients() {
         retained.push((wire.base, canvas));
         drop(wire);
         let base = retained.last().unwrap().0;
-        wait_for("it is not listed", SOON, || try_entry(&control, base).is_none());
+        wait_for("the client is not listed", SOON, || try_entry(&control, base).is_none());
         assert_eq!(control.server_info().unwrap().reservations, 0);
         let error = other.ask_xqos(Request::GetReservation { client: base }).unwrap_err();
         assert_eq!((error.code, error.value), (code::BAD_VALUE, base));
@@ -397,7 +397,7 @@ fn policies_can_be_changed_under_load() {
     control.set_policy(PolicyChange { slice_us: Some(5000), ..policy(PolicyKind::Fair) }).unwrap();
     let depletions = || control.reservation(busy.base).unwrap().depletions;
     let before = depletions();
-    wait_for("its budgets are used", SOON, || depletions() >= before + 5);
+    wait_for("five budgets are used", SOON, || depletions() >= before + 5);
     for mut perf in load {
         assert!(perf.is_running());
     }

@@ -111,7 +111,7 @@ fn a_trace_has_the_seven_events_of_the_paper_with_their_clients() {
     let base = wire.base;
     // A client that disconnects in its own slice gets no deactivation event.
     let mut events = Vec::new();
-    wait_for("its slice has ended", SOON, || {
+    wait_for("the slice has ended", SOON, || {
         events.extend(read(&mut reader));
         events.iter().any(|event| event.what.name() == "deactivation" && event.what.client() == find_id(&events, base))
     });
@@ -217,7 +217,7 @@ fn readers_come_and_go_and_die_without_affecting_others() {
     let is_request = |what: &Entry| matches!(what, Entry::Request { .. });
     wait_for("requests are timed", SOON, || has(&read(&mut beside), is_request));
     drop(second);
-    wait_for("requests are not timed any more", SOON, || {
+    wait_for("requests are no longer timed", SOON, || {
         !has(&read_for(&mut reading, Duration::from_millis(20)), is_request)
     });
     // One reader maps the ring and never reads; another reader's connection breaks.

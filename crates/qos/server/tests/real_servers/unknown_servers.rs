@@ -47,7 +47,7 @@ fn assert_serves(server: &Fixture, is_below: bool) {
     assert!(control.server_info().unwrap().armed);
     let busy = [Busy::start(server), Busy::start(server)];
     let mut wire = server.native();
-    wait_for("all are served", SOON, || {
+    wait_for("all clients are served", SOON, || {
         wire.sync();
         busy.iter().all(|busy| entry(&control, busy.base).server_time_ns > 0)
     });

@@ -164,7 +164,7 @@ fn the_desktop_is_served_after_a_fault_in_xwayland() {
         wanted.environment.push(("XQOS_TEST_FAULT".into(), fault.into()));
         let mut server = Fixture::start(&wanted);
         let busy = [Busy::start(&server), Busy::start(&server)];
-        wait_for("it steps aside", SOON, || server.xqos_log().contains("stepped aside"));
+        wait_for("xqos steps aside", SOON, || server.xqos_log().contains("stepped aside"));
         assert!(server.control().is_err(), "{compositor:?}, {fault}: the control socket is closed");
         let sent = busy.each_ref().map(Busy::sent);
         wait_for("both are served", SOON, || busy.iter().zip(sent).all(|(busy, sent)| busy.sent() > sent + 300));
@@ -241,7 +241,7 @@ fn an_xwayland_with_a_passed_socket_is_served_and_ends_with_its_last_client() {
     wire.sync();
     assert!(process.is_running(), "a client is left");
     drop(wire);
-    wait_for("it has ended", SOON, || !process.is_running());
+    wait_for("the server has ended", SOON, || !process.is_running());
 }
 
 #[test]
@@ -252,7 +252,7 @@ fn nothing_is_left_of_a_compositor_that_has_ended() {
         let folder = server.folder();
         assert!(processes_of(&folder) >= 2, "{compositor:?}: itself and Xwayland");
         drop(server);
-        wait_for("all have ended", SOON, || processes_of(&folder) == 0);
+        wait_for("all processes have ended", SOON, || processes_of(&folder) == 0);
         assert!(!folder.exists(), "{compositor:?}: {folder:?}");
     }
 }

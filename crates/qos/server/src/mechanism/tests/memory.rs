@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Tests how many bytes the mechanism allocates for each client, and that the end of a connection takes hardly longer
-//! with many groups.
+//! Tests how many bytes the mechanism allocates for each client, and that the end of a connection stays quick with many
+//! groups.
 //!
 //! Unlike resident memory, which the experiment `memory` reads, the number of allocated bytes does not depend on the
 //! machine, on its page size or on memory that the server has freed before.

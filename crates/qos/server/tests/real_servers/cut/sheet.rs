@@ -92,7 +92,7 @@ pub fn begin(control: &Control, owner: &mut Wire, sheet: &Sheet) {
     let before = entry(control, owner.base);
     // The use of earlier budgets still counts, including time in which the server had no processor.
     let mut budget_us = 500;
-    wait_for("it has budget", SOON, || {
+    wait_for("the client has budget", SOON, || {
         control.reserve(owner.base, budget_us, 10_000_000, true).unwrap();
         let missing_us = 500 - control.reservation(owner.base).unwrap().budget_left_ns / 1000;
         budget_us += u32::try_from(missing_us).unwrap_or(0);

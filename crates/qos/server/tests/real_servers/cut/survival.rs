@@ -48,7 +48,7 @@ fn the_requests_of_clients_that_vanish_are_executed_whole_or_not_at_all() {
         }
         drop(owner);
         drop(rival);
-        wait_for("they are gone", SOON, || control.clients().unwrap().clients.len() == 2);
+        wait_for("the clients are gone", SOON, || control.clients().unwrap().clients.len() == 2);
         let is = rows(&other.ask(&sheet.read(&other)).unwrap());
         // The first request had begun. The server may not have read the second one.
         let now = (executed + 1..=executed + count).find(|&all| rows_after(&vec![PARTS; all]) == is);
@@ -144,7 +144,7 @@ fn a_server_exits_normally_while_rests_are_pending() {
         } else {
             fixture.while_stopped(|| drop((owners, asker)));
         }
-        wait_for("it has ended", SOON, || !fixture.is_running());
+        wait_for("the server has ended", SOON, || !fixture.is_running());
         let log = fixture.log();
         assert!(["stepped aside", "Fatal", "Backtrace"].iter().all(|trouble| !log.contains(trouble)), "{log}");
     }
@@ -222,13 +222,13 @@ fn requests_of_a_recorded_client_are_not_cut_and_recorded_once() {
     let seen = recorder.seen();
     owner.send_many(&sheet.invert(&owner, 3).repeat(100), 100);
     owner.sync();
-    wait_for("they are recorded", SOON, || recorder.seen() >= seen + 100);
+    wait_for("the requests are recorded", SOON, || recorder.seen() >= seen + 100);
     assert_eq!(entry(&control, owner.base).cuts, before);
     sheet.assert_inverted(&mut owner, &[[PARTS; 3].as_slice(), &[3; 100]].concat());
     assert!(recorder.seen() <= seen.max(3) + 100, "{} requests after {seen}", recorder.seen());
     recorder.end();
     // In the slice in which a client disconnects, all requests are whole.
-    wait_for("it is gone", SOON, || control.clients().unwrap().clients.len() == clients);
+    wait_for("the client is gone", SOON, || control.clients().unwrap().clients.len() == clients);
     owner.sync();
     owner.tell(&sheet.invert(&owner, 3)).unwrap();
     assert!(entry(&control, owner.base).cuts > before, "its requests are cut again");
