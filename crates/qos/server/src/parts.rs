@@ -102,7 +102,7 @@ struct Layout {
     header: usize,
     /// The bytes of one figure; 0 for rows.
     figure: usize,
-    /// For rows: the offset of their number. Their width precedes it.
+    /// For rows: the offset of the number of rows. The width precedes it.
     height: usize,
     /// For rows: the offsets of the vertical coordinates of the first row.
     tops: &'static [usize],

@@ -102,7 +102,7 @@ pub struct Libc {
     waiting: OwnedFd,
     pub alarm: Alarm,
     pub control: Connections,
-    /// Raises the server's thread when data from a reserved client arrive. There is one only during a loan.
+    /// Raises the server's thread when data from a reserved client arrive. Exists only during a loan.
     lender: Option<Watcher>,
     /// The number of times that earlier lenders raised the thread.
     raised_before: u32,

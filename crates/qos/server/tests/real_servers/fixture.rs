@@ -173,7 +173,7 @@ impl Fixture {
         outcome
     }
 
-    /// Sets a limit of the server's process. Returns the limit before.
+    /// Sets a limit of the server's process. Returns the previous limit.
     pub fn limit(&self, resource: libc::__rlimit_resource_t, most: u64) -> u64 {
         let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
         // SAFETY: `limit` has room for the present limit, and is read for the new one.

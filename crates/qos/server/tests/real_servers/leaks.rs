@@ -100,7 +100,7 @@ fn a_hundred_resets_leave_nothing_behind() {
         (0..RESETS).for_each(|_| turn());
         let (after, memory_after) = measured(fixture);
         assert_eq!(after.threads, before.threads);
-        // A connection that the server has not closed yet may be open before.
+        // `before` may include a connection that the server had not closed yet.
         assert!(after.open_files <= before.open_files, "{after:?} after {before:?}");
         memory_after.saturating_sub(memory)
     };

@@ -178,7 +178,7 @@ fn level_requests_records_each_request_once_in_both_byte_orders() {
         for _ in 0..7 {
             wire.sync();
         }
-        // The server may send a reply before it records the slice. It serves another client only after that.
+        // The server may send a reply before it records the slice. The server serves another client only after that.
         control.server_info().unwrap();
         let events = read(&mut reader);
         let client = id_of(&events, wire.base);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! The loan: a client lends the server's thread a real-time priority, which the thread has only while it needs it.
+//! The loan: a client lends the server's thread a real-time priority, which the thread has only when needed.
 
 use super::Engine;
 use crate::mechanism::action::Action;

@@ -50,7 +50,7 @@ fn each_arrival_of_a_light_client_among_busy_ones_ends_the_running_slice() {
             reserve(&mut server, light, 3, 10, false);
         }
         busy.into_iter().for_each(|id| server.send(id, 1000, MS / 3));
-        // After 0.1 s, each client has been served. Each arrival is at another point of a slice and of a request.
+        // After 0.1 s, each client has been served. Each arrival is at a different point of a slice and of a request.
         let arrivals: Vec<Time> = (1..=TURNS).map(|nth| at_us(100_000 + 5_123 * nth)).collect();
         arrivals.iter().for_each(|&at| server.send_at(at, light, 1000, Effect::Nothing));
         server.run_until(arrivals[arrivals.len() - 1].after(10 * MS));

@@ -41,7 +41,7 @@ fn the_requests_of_clients_that_vanish_are_executed_whole_or_not_at_all() {
         let after = 1 + random.below(200) as u32;
         wait_for("the request is cut", SOON, || entry(&control, owner.base).cuts > after);
         match turn % 4 {
-            // The rest is finished, and its client ends before it is served again.
+            // The rest is finished, and its client disconnects before it is served again.
             0 => rival.send(&context.invert(&rival, 2)),
             1 => owner.end_stream(),
             _ => {}

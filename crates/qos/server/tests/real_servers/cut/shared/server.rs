@@ -91,7 +91,7 @@ impl Drop for Segment {
     }
 }
 
-/// The fourth byte of a pixel of depth 24 is unused. Drawing may leave anything in it.
+/// The fourth byte of a pixel of depth 24 is unused. Drawing may leave any value in it.
 fn mask_pixels(bytes: &mut [u8]) {
     bytes.chunks_exact_mut(4).for_each(|pixel| pixel[3] = 0);
 }
@@ -373,7 +373,7 @@ impl Site {
         self.end(segment, case, peers)
     }
 
-    /// Executes the requests of a case in a given order, each step after the one before.
+    /// Executes the requests of a case in a given order, each step after the previous one.
     pub fn replay(&mut self, segment: &Segment, case: &Case, steps: &[Step]) -> Result<Outcome, Stuck> {
         let (mut peers, mut holder) = (self.begin(segment, case)?, None);
         for &step in steps {
