@@ -194,7 +194,7 @@ impl Parts {
         }
     }
 
-    /// The number of parts from `from` on whose work is at most `work`, but at least one part, and their work.
+    /// The number of parts, starting at `from`, that together take at most `work` (at least one part), and their work.
     pub fn fitting(&self, request: &[u8], from: u32, work: u64) -> (u32, u64) {
         if let Some(count) = work.checked_div(self.row) {
             let count = count.clamp(1, u64::from(self.count - from));
@@ -401,7 +401,7 @@ mod tests {
 
     #[test]
     fn the_parts_of_a_random_request_cover_the_whole() {
-        /// About 1 % of the trapezoid requests have parts, and more of the other kinds.
+        /// About 1 % of the trapezoid requests have parts, and a larger share of the other kinds.
         const REQUESTS: u32 = 10_000;
         let mut random = Random(xqos_testkit::seed());
         for kind in ALL {

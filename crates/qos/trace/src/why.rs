@@ -41,7 +41,7 @@ pub struct Question {
     pub limit_ns: u64,
     /// The process that asks, whose own waits do not count; 0 if there is none.
     pub asker: u32,
-    /// Times in which the server waited for a processor, in order, if they were measured without the records.
+    /// Times in which the server waited for a processor, in order, if they were measured independently of the records.
     pub absences: Vec<(Time, Time)>,
 }
 
@@ -127,7 +127,7 @@ pub struct Served {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Diagnosis {
-    /// `None` if nobody waited.
+    /// `None` if no client waited.
     pub worst: Option<(Wait, Cause)>,
     /// Other clients that were served during the wait, longest first.
     pub served: Vec<Served>,

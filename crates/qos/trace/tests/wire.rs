@@ -73,7 +73,7 @@ const SCRIPT: &str = "
     root.whole = [lane, other].map(one => one.wire.isWhole).join();
     draw();
     timeline.show(5000 * us, 8000 * us); draw();
-    // Request 500 is sent at 6 ms; its slice is from 6.05 to 6.25 ms, and its reply comes at 6.28 ms.
+    // Request 500 is sent at 6 ms; its slice is from 6.05 to 6.25 ms, and its reply is sent at 6.28 ms.
     root.request = tip(6000 * us, strip + 4); root.reply = tip(6280 * us, strip + 15);
     root.slice = tip(6100 * us, lane.top + 20).includes('served 200.0');
     root.apart = other.top - lane.top === LANE + WIRE && other.top + LANE + WIRE < height;

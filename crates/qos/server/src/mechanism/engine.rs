@@ -293,7 +293,7 @@ impl<H: Host> Engine<H> {
             self.watch_client(id, rank);
             next = self.scheduler.next_to_watch(now);
         }
-        // Once the scheduler has returned a client, it counts the client as watched, so watch the last one as well.
+        // The scheduler counts each client that it returns as watched, so watch the last one as well.
         if let Some((id, rank)) = next {
             self.watch_client(id, rank);
         }

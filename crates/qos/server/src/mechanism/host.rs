@@ -80,7 +80,7 @@ pub trait Host {
     /// Why xqos cannot serve a server, or cannot continue to serve it.
     type Error: std::error::Error;
 
-    // The process and its thread. These readings cost a system call or more, so the mechanism asks only if it must.
+    // The process and its thread. These readings cost a system call or more, so they are taken only when needed.
 
     /// The user that the server runs as.
     fn user(&self) -> u32;

@@ -87,7 +87,7 @@ fn each_kind_of_client_may_do_what_the_table_says() {
     assert!(info.armed, "stepped aside: {}", info.reason);
 }
 
-/// A server in a user namespace sees the same id for all users without an id there. It must still distinguish them.
+/// A server in a user namespace sees one id for all users without an id there, but must still distinguish them.
 #[test]
 fn users_without_a_number_in_the_servers_namespace_are_distinct() {
     let _turn = in_parallel();

@@ -83,7 +83,7 @@ fn send_together(world: &mut World, requests: &[Vec<Vec<u8>>]) -> Vec<Received> 
         let threads: Vec<_> = pairs.map(|pair| scope.spawn(move || send(pair))).collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
-    // Each client waits once more, for events that others caused.
+    // One more round trip of each client, for events that others caused.
     for (wire, received) in world.clients.iter_mut().zip(&mut received) {
         let first = wire.sequence();
         wire.send(&message(opcode::GET_INPUT_FOCUS, 0).finish());
@@ -97,7 +97,7 @@ fn send_in_order(world: &mut World, requests: &[Vec<Vec<u8>>], order: &[usize]) 
     let mut received = vec![Received::new(); CLIENTS];
     let mut sent = [0; CLIENTS];
     let first: Vec<u16> = world.clients.iter().map(Wire::sequence).collect();
-    // At the end, each client waits once more, for events that others caused.
+    // At the end, each client makes one more round trip, for events that others caused.
     for client in order.iter().copied().chain(0..CLIENTS) {
         let wire = &mut world.clients[client];
         if let Some(request) = requests[client].get(sent[client]) {

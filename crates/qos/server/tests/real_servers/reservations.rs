@@ -191,8 +191,8 @@ fn a_soft_reservation_goes_first_while_it_has_budget_under_every_policy() {
     }
 }
 
-/// Makes all workers send their requests until enough was seen. If the server has no processor during a slice, that
-/// slice can use up more budgets than the requests of one turn take.
+/// Makes all workers send their requests until the slices are enough. If the server has no processor during a slice,
+/// that slice can use up more budgets than the requests of one turn take.
 fn send_until(fixture: &Fixture, workers: &mut [Worker], mut is_enough: impl FnMut(Vec<Slice>) -> bool) {
     wait_for("enough slices", PATIENCE, || is_enough(slices_of(fixture, workers, Worker::MOST)));
 }

@@ -67,6 +67,6 @@ fn the_word_that_is_missing_is_taken_from_the_next_request() {
     wire.send(&long_form(ByteOrder::NATIVE, opcode::NO_OPERATION, WORDS - 2));
     let mut executed = || wire.answer().map(|answer| answer.expect_err("an error").major);
     assert_eq!([executed(), executed()], [Some(opcode::GRAB_SERVER); 2], "{REPAIRED}");
-    // Both requests together had the right length, so the connection is in step again.
+    // Both requests together had the right length, so the server finds the next request again.
     wire.sync();
 }

@@ -125,7 +125,7 @@ fn the_list_of_xwayland_names_the_processes_of_its_clients() {
         assert_eq!(found, Some(compositor.program()), "its window manager: {clients:?}");
         let words = words_of(server.pid());
         let has = |option: &str| words.iter().any(|word| word.starts_with(option));
-        // Older compositors say `-listen`, newer ones `-listenfd`.
+        // Older compositors use `-listen`, newer ones `-listenfd`.
         assert!(has("-listen") && has(own_connection(compositor)), "{compositor:?}: {words:?}");
     }
 }

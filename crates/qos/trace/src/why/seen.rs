@@ -31,7 +31,7 @@ pub struct Seen<'a> {
     processor: Processor,
     slices: Vec<Slice>,
     worked_ns: Option<u64>,
-    /// The absences of the question that have not been reached yet.
+    /// The measured absences ([`Question::absences`]) that have not been reached yet.
     absences: &'a [(Time, Time)],
     /// The last decision, which proves that the server ran.
     decided: Time,
@@ -90,7 +90,7 @@ impl<'a> Seen<'a> {
         burst.into_iter().for_each(|burst| self.consider(burst));
     }
 
-    /// Offers the part of the question's current absence that lies between two decisions. An absence may include times
+    /// Offers the part of the current measured absence that lies between two decisions. An absence may include times
     /// with a processor, if the process that measured it had no processor either.
     fn offer_absence(&mut self, now: Time) {
         let Some(&(from, to)) = self.absences.first() else { return };
@@ -277,8 +277,8 @@ impl<'a> Seen<'a> {
         Cause::NoProcessor { ns, ran }
     }
 
-    /// The time in which the server had no processor: the maximum of the kernel's records, the question and the slices,
-    /// because each may be incomplete.
+    /// The time in which the server had no processor: the maximum of the kernel's records, the measured absences and
+    /// the slices, because each may be incomplete.
     fn absent_ns(&self, span: (Time, Time)) -> u64 {
         self.processor.absent_ns(span).max(self.absent_elsewhere_ns(span))
     }
@@ -290,7 +290,7 @@ impl<'a> Seen<'a> {
         of_question.max(self.slices.iter().map(within).sum())
     }
 
-    /// The other clients that were served during the wait, and the time without processor.
+    /// The other clients that were served during the wait, and the time without a processor.
     fn meanwhile(&self, wait: &Wait) -> (Vec<Served>, u64) {
         let span = (wait.from, wait.to);
         let mut sums: BTreeMap<usize, (u64, u64, BTreeMap<u32, u64>)> = BTreeMap::new();

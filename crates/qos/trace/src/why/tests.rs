@@ -257,7 +257,7 @@ fn a_server_that_decides_has_a_processor_although_events_of_the_kernel_were_lost
 }
 
 #[test]
-fn without_kernel_records_the_absences_of_the_question_and_of_slices_count() {
+fn without_kernel_records_measured_absences_and_those_in_slices_count() {
     let mut script = Script::new(&[("x11perf", 100), ("mpv", 200)]);
     script.arrives(1000, 2);
     script.slice(2, (1000, 1001), (1, POLY_LINE), false);
@@ -283,7 +283,7 @@ fn without_kernel_records_the_absences_of_the_question_and_of_slices_count() {
 }
 
 #[test]
-fn absences_of_the_question_count_where_kernel_records_were_lost() {
+fn measured_absences_count_where_kernel_records_were_lost() {
     let mut script = Script::new(&[("mpv", 200)]);
     script.arrives(1000, 1);
     script.slice(1, (1500, 1501), (1, POLY_LINE), false);

@@ -56,8 +56,8 @@ pub struct Cutting {
     pub leaves: Work,
     pub rests: Vec<Cut>,
     pub presented: Presented,
-    /// A request or the end of a client has changed windows in this slice. The server may have deferred work, such as
-    /// painting a border, until the slice ends.
+    /// A request or a disconnecting client has changed windows in this slice. The server may have deferred work, such
+    /// as painting a border, until the slice ends.
     pub windows_changed: bool,
     pub totals: CutTotals,
     /// Rests that were executed in another client's slice, not yet charged.

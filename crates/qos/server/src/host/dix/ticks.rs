@@ -49,7 +49,7 @@ impl Ticks {
 }
 
 /// Reads both clocks at nearly the same moment: if the thread were interrupted between the two readings, the rate would
-/// be wrong. Of five attempts, the one that took the fewest ticks counts.
+/// be wrong. The fastest of five attempts counts.
 fn read_both() -> (Time, u64) {
     let read = |_| {
         let (before, now, after) = (counter(), kernel::now(), counter());

@@ -107,7 +107,7 @@ impl ServerFds {
     }
 }
 
-/// Returns true if the epoll watches `known`. Fills `found` with all descriptors that it watches.
+/// Returns true if the epoll watches `known`. Fills `found` with all descriptors that the epoll watches.
 fn holds(info: &mut File, known: RawFd, text: &mut String, found: &mut Vec<RawFd>) -> bool {
     text.clear();
     found.clear();

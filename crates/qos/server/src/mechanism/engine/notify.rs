@@ -107,7 +107,7 @@ impl<H: Host> Engine<H> {
         }
     }
 
-    /// Records a slice of exactly one request if it is the client's longest or among the server's longest.
+    /// Records the request of a slice with exactly one if it is the client's longest or among the server's longest.
     /// `in_parts_ns`: the processor time of a request that was executed in parts, and of its longest part.
     pub(super) fn note_longest(&mut self, id: ClientId, service: &Service, in_parts_ns: Option<(u64, u64)>) {
         let (slice_ns, request, floor_ns) =

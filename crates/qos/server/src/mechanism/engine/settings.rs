@@ -114,7 +114,7 @@ impl<H: Host> Engine<H> {
         let origin = self.declared_origins.origin_for(asker, self.is_for_itself(asker, target));
         let gives_way = |target, kind| self.origins_of(target).is_none_or(|origins| origins.gives_way(kind, &origin));
         let may = match target {
-            // Nor may a leased setting change a group into which the named member was put manually.
+            // A leased setting also must not change a group into which the named member was put manually.
             Target::Group(_, named) => gives_way(target, kind) && gives_way(Target::Client(named), SettingKind::Group),
             _ => gives_way(target, kind),
         };

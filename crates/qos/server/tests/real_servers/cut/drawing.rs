@@ -31,7 +31,7 @@ const AT_A_TIME: usize = 25;
 const CUT: [(u8, u8); 11] =
     [(62, 0), (64, 0), (66, 0), (67, 0), (68, 0), (70, 0), (71, 0), (72, 0), (0, 8), (0, 10), (0, 26)];
 
-/// Prints the seed of a scene that fails, whether it shows a difference or ends a server.
+/// Prints the seed of a scene that fails, whether it shows a difference or makes a server exit.
 struct Repeat(u64);
 
 impl Drop for Repeat {

@@ -22,7 +22,7 @@ impl Requests<'_> {
 
     fn drawable(&mut self) -> u32 {
         let all = self.world.drawables();
-        // Sometimes one that does not exist.
+        // Sometimes the id of no drawable.
         if self.below(60) == 0 { 0x77 } else { self.of(&all) }
     }
 

@@ -382,7 +382,7 @@ fn check(form: &mut Form, name: &str, cases: u64) {
     form.cutting.fixture.assert_armed();
 }
 
-/// A server with a part time, two busy clients, and large requests.
+/// A server with a time limit for each part, two busy clients, and large requests.
 fn with_part_time(part_us: &str, size: usize) -> Form {
     let mut setup = setup(Kind::Xvfb);
     setup.module = Some(Module { slice_us: Some(200), ..module() });

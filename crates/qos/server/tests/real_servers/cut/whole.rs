@@ -24,7 +24,7 @@ const RAW_RECTANGLES: u8 = 0;
 const NON_EMPTY: u8 = 3;
 const INCLUDE_INFERIORS: u32 = 1 << 15;
 const STRUCTURE_NOTIFY: u32 = 1 << 17;
-/// Its type and its format.
+/// A ClientMessage with its type and its format.
 const CLIENT_MESSAGE: [u8; 32] = {
     let mut event = [0; 32];
     (event[0], event[1]) = (33, 32);

@@ -19,7 +19,7 @@ pub struct Majors {
     pub shm: u8,
 }
 
-/// A server with connected clients. Resource ids are those of the first client, unless they say otherwise.
+/// A server with connected clients. Resource ids are those of the first client, unless stated otherwise.
 #[derive(Debug)]
 pub struct World {
     pub clients: Vec<Wire>,

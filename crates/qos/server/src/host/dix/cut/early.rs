@@ -25,7 +25,7 @@ pub fn admit(client: Client, head: &Head) {
     let request = unsafe { client.request_bytes() };
     let Some(footprint) = guard.footprint(&server, head.request, request, order_of(client)) else { return };
     let by = ClientId(head.index as u16);
-    // This client's request may be cut next, so events that the rests cause for it must have the number before.
+    // This client's request may be cut next, so events from the rests must have the previous sequence number.
     server.set_sequence(client, head.sequence.wrapping_sub(1));
     finish_where(by, |rest| footprint.touches(&rest.footprint));
     server.set_sequence(client, head.sequence);

@@ -87,7 +87,7 @@ fn lines() -> impl Iterator<Item = Option<Line<'static>>> {
     })
 }
 
-/// The table with the opcodes of this server. A request that is not in it finishes all rests.
+/// The table with the opcodes of this server. A request without a rule finishes all rests.
 #[derive(Debug)]
 pub struct Guard {
     rules: HashMap<(u8, u16), Rule>,

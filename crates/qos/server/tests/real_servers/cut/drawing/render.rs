@@ -60,7 +60,7 @@ impl Scene<'_> {
                 let last = i16::MAX.wrapping_sub_unsigned(rows).wrapping_sub(self.below(3) as i16);
                 let kind = self.below(12);
                 let request = match kind {
-                    // Within all pictures, perhaps except for the last rows.
+                    // These areas lie within all pictures, except perhaps for the last rows.
                     0..6 => (0..6).fold(request, |request, _| request.u16(self.below(6) as u16)),
                     // The last rows have the largest coordinate.
                     6 => [1, last, 1, last, 1, 1].iter().fold(request, |request, &at| request.u16(at as u16)),

@@ -188,7 +188,7 @@ impl Scene<'_> {
         if all.is_empty() { 0 } else { self.of(&all) }
     }
 
-    /// Adds a request as it is.
+    /// Adds a request unchanged.
     pub fn make(&mut self, request: Message, target: Option<usize>) {
         let image = target.map(|at| self.image_of(at)).unwrap_or_default();
         self.steps.push(Step { request: request.finish(), image });
