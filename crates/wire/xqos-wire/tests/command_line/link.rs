@@ -123,6 +123,8 @@ fn root_is_not_needed_where_user_namespaces_are_allowed() {
     fs::set_permissions(&folder.path, fs::Permissions::from_mode(0o755)).unwrap();
     let mut command = Command::new("setpriv");
     command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).current_dir("/").arg(&program);
+    // The tests' folder of programs may be in a home that this user cannot read.
+    command.env("PATH", "/usr/bin:/bin");
     let told = ended(command.args(["link", "--", "sh", "-c", "id -u; cat /proc/net/dev | grep -c link0"]));
     if told.status != 0 && (told.err.contains("kernel refuses") || told.err.contains("setpriv")) {
         xqos_testkit::left_out(&told.err);
