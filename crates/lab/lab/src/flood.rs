@@ -72,7 +72,8 @@ impl Flood {
     pub fn start(server: &Server, drawing: Drawing, count: usize) -> Result<Flood> {
         let mut flood = Flood { windows: Vec::new(), threads: Vec::new(), killer: server.connect()? };
         // All clients connect before the first one floods; otherwise the last one would wait a long time to connect.
-        let clients = (0..count).map(|index| Client::connect(server, drawing, index)).collect::<Result<Vec<_>>>()?;
+        let clients =
+            (0..count).map(|index| FloodClient::connect(server, drawing, index)).collect::<Result<Vec<_>>>()?;
         let sent = Arc::new(AtomicU64::new(0));
         for client in clients {
             flood.windows.push(client.canvas.window);
@@ -108,15 +109,15 @@ impl Drop for Flood {
     }
 }
 
-struct Client {
+struct FloodClient {
     connection: RustConnection,
     canvas: Canvas,
     drawing: Drawing,
 }
 
-impl Client {
+impl FloodClient {
     /// Connects a client. Windows of plaids are placed side by side while the screen has room.
-    fn connect(server: &Server, drawing: Drawing, index: usize) -> Result<Client> {
+    fn connect(server: &Server, drawing: Drawing, index: usize) -> Result<FloodClient> {
         let connection = server.connect()?;
         let screen = &connection.setup().roots[0];
         let (width, height) = drawing.room();
@@ -125,14 +126,14 @@ impl Client {
             let (window, context) = (connection.generate_id()?, connection.generate_id()?);
             connection.create_pixmap(screen.root_depth, window, screen.root, width, height)?;
             connection.create_gc(context, window, &CreateGCAux::new())?.check()?;
-            return Ok(Client { connection, canvas: Canvas { window, context }, drawing });
+            return Ok(FloodClient { connection, canvas: Canvas { window, context }, drawing });
         }
         let columns = usize::from((screen.width_in_pixels / width).max(1));
         let (x, y) = ((index % columns) as i16 * width as i16, (index / columns) as i16 * height as i16);
         let y = y.min(screen.height_in_pixels.saturating_sub(height) as i16);
         let look = CreateWindowAux::new().background_pixel(screen.black_pixel);
         let canvas = Canvas::show(&connection, (x, y, width, height), look, &drawing.ink(screen))?;
-        Ok(Client { connection, canvas, drawing })
+        Ok(FloodClient { connection, canvas, drawing })
     }
 
     /// The time of one request of this drawing and of a round trip after it. `None`: of the round trip alone.
@@ -181,7 +182,7 @@ impl Drawing {
     pub fn of_length(server: &Server, length: Duration, is_plaid: bool) -> Result<Drawing> {
         const TRIED: usize = 200;
         let tried = if is_plaid { Drawing::Plaid(TRIED as u16) } else { Drawing::Squares(TRIED, SIDE) };
-        let client = Client::connect(server, tried, 0)?;
+        let client = FloodClient::connect(server, tried, 0)?;
         // Use the shortest of several times, because the others include other work.
         let shortest = |drawing| -> Result<Duration> {
             let times: Result<Vec<Duration>> = (0..15).map(|_| client.time(drawing)).collect();

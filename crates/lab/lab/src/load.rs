@@ -69,7 +69,7 @@ impl Perf {
     }
 
     pub fn run(&self, display: &str, repeat: u64) -> Result<Vec<Run>> {
-        let mut client = Client::start(display, self, repeat)?;
+        let mut client = PerfClient::start(display, self, repeat)?;
         poll(Duration::from_secs(120), Duration::from_millis(2), || Ok((!client.process.is_running()).then_some(())))?
             .with_context(|| format!("x11perf -{} did not end", self.test))?;
         client.end();
@@ -100,13 +100,13 @@ pub enum Placement {
 #[derive(Debug)]
 pub struct Load {
     test: String,
-    clients: Vec<Client>,
+    clients: Vec<PerfClient>,
 }
 
 impl Load {
     /// Starts the clients and returns when all of them are busy.
     pub fn start(display: &str, perf: &Perf, count: usize, placement: Placement) -> Result<Load> {
-        let clients = (0..count).map(|_| Client::start(display, perf, REPEAT)).collect::<Result<_>>()?;
+        let clients = (0..count).map(|_| PerfClient::start(display, perf, REPEAT)).collect::<Result<_>>()?;
         let mut load = Load { test: perf.test.clone(), clients };
         if placement == Placement::SideBySide {
             let (connection, _) = xqos_client::connect(Some(display))?;
@@ -144,7 +144,7 @@ impl Load {
         Ok(self.clients.iter().map(|client| operations_between(&client.runs(), from, to)).collect())
     }
 
-    fn wait_until(&mut self, what: &str, done: impl Fn(&Client) -> bool) -> Result<()> {
+    fn wait_until(&mut self, what: &str, done: impl Fn(&PerfClient) -> bool) -> Result<()> {
         let limit = Instant::now() + Duration::from_secs(60);
         while let Some(waiting) = self.clients.iter().position(|client| !done(client)) {
             let client = &mut self.clients[waiting];
@@ -172,14 +172,14 @@ impl Drop for Load {
 }
 
 #[derive(Debug)]
-struct Client {
+struct PerfClient {
     process: Owned,
     runs: Arc<Mutex<Vec<Run>>>,
     reader: Option<JoinHandle<()>>,
 }
 
-impl Client {
-    fn start(display: &str, perf: &Perf, repeat: u64) -> Result<Client> {
+impl PerfClient {
+    fn start(display: &str, perf: &Perf, repeat: u64) -> Result<PerfClient> {
         program::require("x11perf")?;
         let mut command = Command::new("stdbuf");
         command.args(["-oL", "x11perf", "-display", display, &format!("-{}", perf.test)]);
@@ -188,7 +188,7 @@ impl Client {
         let runs = Arc::new(Mutex::new(Vec::new()));
         let written = Arc::clone(&runs);
         let reader = std::thread::spawn(move || stamp_lines(output, &written));
-        Ok(Client { process, runs, reader: Some(reader) })
+        Ok(PerfClient { process, runs, reader: Some(reader) })
     }
 
     fn runs(&self) -> Vec<Run> {

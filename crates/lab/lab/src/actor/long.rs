@@ -55,7 +55,7 @@ const CIRCLE: i16 = 360 * 64;
 
 pub(super) fn perform(kind: Long) -> Result<()> {
     let (connection, number) = xqos_client::connect(None)?;
-    let client = Client::new(&connection, &connection.setup().roots[number])?;
+    let client = LongRequestClient::new(&connection, &connection.setup().roots[number])?;
     let send = client.request(kind)?;
     let mut last = connection.get_input_focus()?;
     for turn in 0_u64.. {
@@ -73,7 +73,7 @@ pub(super) fn perform(kind: Long) -> Result<()> {
     Ok(())
 }
 
-struct Client<'a> {
+struct LongRequestClient<'a> {
     connection: &'a RustConnection,
     screen: &'a Screen,
     canvas: Canvas,
@@ -82,13 +82,13 @@ struct Client<'a> {
 
 type Send<'a> = Box<dyn Fn() -> Result<(), ConnectionError> + 'a>;
 
-impl<'a> Client<'a> {
-    fn new(connection: &'a RustConnection, screen: &'a Screen) -> Result<Client<'a>> {
+impl<'a> LongRequestClient<'a> {
+    fn new(connection: &'a RustConnection, screen: &'a Screen) -> Result<LongRequestClient<'a>> {
         let size = (screen.width_in_pixels, screen.height_in_pixels);
         let look = CreateWindowAux::new().background_pixel(screen.black_pixel);
         let ink = CreateGCAux::new().foreground(screen.white_pixel);
         let canvas = Canvas::show(connection, (0, 0, size.0, size.1), look, &ink)?;
-        Ok(Client { connection, screen, canvas, size })
+        Ok(LongRequestClient { connection, screen, canvas, size })
     }
 
     /// Prepares the request, and returns a function that sends it.

@@ -33,7 +33,7 @@ const RUNS_OF_ONE: u64 = 20;
 const READING_INTERVAL: Duration = Duration::from_millis(40);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Client {
+enum ComparedClient {
     Line,
     Animation,
     Ocbench,
@@ -54,21 +54,21 @@ pub(super) fn measure(case: &Case, server: &Server, quick: bool) -> Result<Figur
     let policy = case.policy.unwrap_or(PolicyKind::Fair);
     let regime = if case.reserve.is_some() { Regime::Cbs } else { Regime::Policy(policy) };
     let client = match name {
-        "interactive" => Client::Line,
-        "animation" => Client::Animation,
-        "ocbench" => Client::Ocbench,
-        "hard" => Client::Reserved,
+        "interactive" => ComparedClient::Line,
+        "animation" => ComparedClient::Animation,
+        "ocbench" => ComparedClient::Ocbench,
+        "hard" => ComparedClient::Reserved,
         _ => return Ok(of_crowd(&scenario(name, &Costs::new())?.simulate(regime))),
     };
     let control = server.control()?;
-    let has_perf = matches!(client, Client::Ocbench | Client::Reserved);
+    let has_perf = matches!(client, ComparedClient::Ocbench | ComparedClient::Reserved);
     let perf = has_perf.then(|| Perf::calibrate(server.display(), TEST)).transpose()?;
     let perf = perf.map(|perf| Perf { reps: perf.reps.div_ceil(RUNS_OF_ONE), ..perf });
     let stage = Stage { server, control: &control, client, perf, quick };
     follow(&control, PolicyKind::Stock, [None; 2], false)?;
     let (mut costs, mut values) = stage.costs()?;
     follow(&control, policy, case.slices_us, case.reserve.is_some())?;
-    if client == Client::Reserved {
+    if client == ComparedClient::Reserved {
         let wanted = case.reserve.context("this scenario needs a reservation")?;
         let (share, operations) = stage.reserved_share(wanted)?;
         costs.insert("budget".to_owned(), wanted.budget_ns as f64 / 1e3);
@@ -84,7 +84,7 @@ pub(super) fn measure(case: &Case, server: &Server, quick: bool) -> Result<Figur
     let measured = stage.alone(case.reserve)?;
     load.as_mut().map_or(Ok(()), Load::see_running)?;
     let outcome = scenario(name, &costs)?.simulate(regime);
-    let simulated = Times::of(of_client(&outcome, if client == Client::Line { "line" } else { name })?);
+    let simulated = Times::of(of_client(&outcome, if client == ComparedClient::Line { "line" } else { name })?);
     let samples = [
         ("measured", measured.response),
         ("measured_interval", measured.interval),
@@ -124,7 +124,7 @@ impl Times {
 struct Stage<'a> {
     server: &'a Server,
     control: &'a Control,
-    client: Client,
+    client: ComparedClient,
     /// The load for ocbench. The load for other clients is plaids.
     perf: Option<Perf>,
     quick: bool,
@@ -148,10 +148,10 @@ impl Stage<'_> {
         let mut values = named([("load", load_us), ("load_rest", load_rest_us)]);
         // The name of its costs, and the requests of its burst, as in the scenario's file.
         let (name, requests) = match self.client {
-            Client::Line => ("line", 2.0),
-            Client::Animation => ("wheel", 27.0),
-            Client::Ocbench => ("ocbench", 201.0),
-            Client::Reserved => return Ok((costs, values)),
+            ComparedClient::Line => ("line", 2.0),
+            ComparedClient::Animation => ("wheel", 27.0),
+            ComparedClient::Ocbench => ("ocbench", 201.0),
+            ComparedClient::Reserved => return Ok((costs, values)),
         };
         let (got, times) = self.readings_of_busiest_client(|| self.alone(None))?;
         // Medians, because a stall of the machine is not a property of a client.
@@ -159,9 +159,11 @@ impl Stage<'_> {
         let own_us = (response_us - requests * got.each_us()).max(0.0);
         costs.extend([(name.to_owned(), got.each_us()), (format!("{name}-way"), own_us)]);
         match self.client {
-            Client::Animation => _ = costs.insert("wheel-interval".to_owned(), interval_us),
-            Client::Ocbench => _ = costs.insert("ocbench-rest".to_owned(), (interval_us - response_us).max(0.0)),
-            Client::Line | Client::Reserved => {}
+            ComparedClient::Animation => _ = costs.insert("wheel-interval".to_owned(), interval_us),
+            ComparedClient::Ocbench => {
+                _ = costs.insert("ocbench-rest".to_owned(), (interval_us - response_us).max(0.0))
+            }
+            ComparedClient::Line | ComparedClient::Reserved => {}
         }
         values.extend(named([("client", got.each_us()), ("client_own", own_us)]));
         Ok((costs, values))
@@ -179,15 +181,15 @@ impl Stage<'_> {
     fn alone(&self, reservation: Option<Reservation>) -> Result<Times> {
         let count = |full, quick| if self.quick { quick } else { full };
         match self.client {
-            Client::Line => {
+            ComparedClient::Line => {
                 let echoes = line::measure(self.server, reservation, count(150, 40))?;
                 Ok(Times { response: echoes.echo_ms, ..Times::default() })
             }
-            Client::Animation => {
+            ComparedClient::Animation => {
                 let frames = animate(self.server, ANIMATION, reservation, count(120, 40) as usize)?;
                 Ok(Times { response: frames.latency_ms(), interval: frames.interval_ms() })
             }
-            Client::Ocbench | Client::Reserved => {
+            ComparedClient::Ocbench | ComparedClient::Reserved => {
                 let warm_up = Duration::from_millis(200);
                 let light = Light { rests: true, warm_up, reservation, ..Light::default() };
                 let time = Duration::from_millis(count(1500, 700).into());
