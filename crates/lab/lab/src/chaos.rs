@@ -11,7 +11,7 @@ mod op;
 mod stage;
 
 use crate::names::named;
-use crate::server::{Kind, Module, Setup};
+use crate::server::{Module, ServerKind, Setup};
 use anyhow::{Context, Result, anyhow, ensure};
 use invariants::Counters;
 use op::Op;
@@ -76,7 +76,7 @@ impl RunCounts {
 
 /// Runs the operations. The error names what failed and how to repeat it.
 pub fn run(options: &Options) -> Result<RunCounts> {
-    let mut setup = Setup::with_module(Kind::Xvfb, Module::new(&options.module));
+    let mut setup = Setup::with_module(ServerKind::Xvfb, Module::new(&options.module));
     setup.resets = true;
     setup.environment.push(("XQOS_HOST".into(), options.host.name().into()));
     let stage = Stage::start(&setup)?;

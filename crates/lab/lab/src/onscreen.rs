@@ -7,7 +7,7 @@
 
 use crate::canvas::Canvas;
 use crate::input::{Input, ProgramWindow};
-use crate::server::{Kind, Server};
+use crate::server::{Server, ServerKind};
 use anyhow::{Context, Result, ensure};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -54,7 +54,7 @@ impl Painter {
         let half = Self::SIZE as i16 / 2;
         // Under Wayland the screen belongs to the compositor and cannot be read.
         let looked_at = match server.kind() {
-            Kind::Xwayland(_) => (window, (half, half)),
+            ServerKind::Xwayland(_) => (window, (half, half)),
             _ => (root, (at.0 + half, at.1 + half)),
         };
         Ok(Painter { connection, eye, looked_at, window, context, colour: 0x10_20_30 })

@@ -33,7 +33,7 @@ use xqos_sys::proc::{self, Memory, RunTimes, ThreadSwitches};
 const RFB_SOCKET: &str = "rfb";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ServerKind {
     Xvfb,
     /// Shown inside a separate Xvfb.
     Xephyr,
@@ -45,18 +45,18 @@ pub enum Kind {
     Xwayland(Compositor),
 }
 
-impl Kind {
+impl ServerKind {
     /// All servers that, as packaged by Debian, export the symbols that xqos needs.
-    pub const ALL: [Kind; 4] = [Kind::Xvfb, Kind::Xephyr, Kind::Xtigervnc, Kind::Xorg];
+    pub const ALL: [ServerKind; 4] = [ServerKind::Xvfb, ServerKind::Xephyr, ServerKind::Xtigervnc, ServerKind::Xorg];
 
     /// The program's path. Debian's /usr/bin/Xorg may be a wrapper that refuses to run without a console.
     pub fn program(self) -> &'static str {
         match self {
-            Kind::Xvfb => "Xvfb",
-            Kind::Xephyr => "Xephyr",
-            Kind::Xtigervnc => "Xtigervnc",
-            Kind::Xorg => "/usr/lib/xorg/Xorg",
-            Kind::Xwayland(_) => "Xwayland",
+            ServerKind::Xvfb => "Xvfb",
+            ServerKind::Xephyr => "Xephyr",
+            ServerKind::Xtigervnc => "Xtigervnc",
+            ServerKind::Xorg => "/usr/lib/xorg/Xorg",
+            ServerKind::Xwayland(_) => "Xwayland",
         }
     }
 }
@@ -81,7 +81,7 @@ impl Module {
 
 #[derive(Clone, Debug)]
 pub struct Setup {
-    pub kind: Kind,
+    pub kind: ServerKind,
     /// `None` for a server as the distribution ships it.
     pub module: Option<Module>,
     /// True if the server resets itself when its last client disconnects.
@@ -97,7 +97,7 @@ pub struct Setup {
 }
 
 impl Setup {
-    pub fn stock(kind: Kind) -> Setup {
+    pub fn stock(kind: ServerKind) -> Setup {
         Setup {
             kind,
             module: None,
@@ -110,7 +110,7 @@ impl Setup {
         }
     }
 
-    pub fn with_module(kind: Kind, module: Module) -> Setup {
+    pub fn with_module(kind: ServerKind, module: Module) -> Setup {
         Setup { module: Some(module), ..Setup::stock(kind) }
     }
 
@@ -119,13 +119,15 @@ impl Setup {
         process::allow_many_files();
         let folder = Folder::create()?;
         let host = match self.kind {
-            Kind::Xephyr => Some(Box::new(Setup { screen: self.screen, ..Setup::stock(Kind::Xvfb) }.start()?)),
+            ServerKind::Xephyr => {
+                Some(Box::new(Setup { screen: self.screen, ..Setup::stock(ServerKind::Xvfb) }.start()?))
+            }
             _ => None,
         };
         let mut command = Command::new(self.kind.program());
         self.add_arguments(&mut command, &folder)?;
         self.add_environment(&mut command, host.as_deref());
-        if let Kind::Xwayland(compositor) = self.kind {
+        if let ServerKind::Xwayland(compositor) = self.kind {
             return compositor.start(self, command, folder);
         }
         let (mut ready, servers_end) = UnixStream::pair()?;
@@ -147,20 +149,20 @@ impl Setup {
     fn add_arguments(&self, command: &mut Command, folder: &Folder) -> Result<()> {
         let size = format!("{}x{}", self.screen.0, self.screen.1);
         match self.kind {
-            Kind::Xvfb => command.args(["-screen", "0", &format!("{size}x24")]),
-            Kind::Xephyr => command.args(["-screen", &format!("{size}x24")]),
-            Kind::Xtigervnc => command
+            ServerKind::Xvfb => command.args(["-screen", "0", &format!("{size}x24")]),
+            ServerKind::Xephyr => command.args(["-screen", &format!("{size}x24")]),
+            ServerKind::Xtigervnc => command
                 .args(["-geometry", &size, "-depth", "24", "-SecurityTypes", "None", "-rfbport", "-1"])
                 .arg("-rfbunixpath")
                 .arg(folder.path(RFB_SOCKET)),
-            Kind::Xorg => {
+            ServerKind::Xorg => {
                 let config = folder.path("xorg.conf");
                 fs::write(&config, xorg::config(self, folder)?)?;
                 command.arg("-config").arg(config).arg("-logfile").arg(folder.path("log"));
                 command.args(["-novtswitch", "-sharevts"])
             }
             // Disable access control, because the compositor may run as another user, or exclude us.
-            Kind::Xwayland(_) => command.arg("-ac"),
+            ServerKind::Xwayland(_) => command.arg("-ac"),
         };
         command.args(["-nolisten", "tcp", "-maxclients", &self.max_clients.to_string()]);
         if !self.resets {
@@ -180,7 +182,7 @@ impl Setup {
             command.env("DISPLAY", host.display());
         }
         if let Some(module) = &self.module {
-            if self.kind != Kind::Xorg {
+            if self.kind != ServerKind::Xorg {
                 command.env("LD_PRELOAD", &module.path);
             }
             let settings = [
@@ -210,7 +212,7 @@ pub struct Server {
     host: Option<Box<Server>>,
     folder: Folder,
     display: String,
-    kind: Kind,
+    kind: ServerKind,
     pub(crate) pointer: Option<Arc<Device>>,
 }
 
@@ -220,7 +222,7 @@ impl Server {
         &self.display
     }
 
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> ServerKind {
         self.kind
     }
 
@@ -245,7 +247,7 @@ impl Server {
 
     /// The socket for viewers; only an Xtigervnc has it.
     pub fn viewer_socket(&self) -> Option<PathBuf> {
-        (self.kind == Kind::Xtigervnc).then(|| self.folder.path(RFB_SOCKET))
+        (self.kind == ServerKind::Xtigervnc).then(|| self.folder.path(RFB_SOCKET))
     }
 
     pub fn is_running(&mut self) -> bool {

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use xqos_lab::light::Light;
 use xqos_lab::load::{Load, Perf, Placement};
-use xqos_lab::server::{Kind, Setup};
+use xqos_lab::server::{ServerKind, Setup};
 use xqos_lab::statistics::quantile;
 use xqos_lab::tiles;
 
@@ -30,7 +30,7 @@ fn exists(pid: u32) -> bool {
 
 #[test]
 fn every_kind_of_server_starts_serves_and_is_gone_afterwards() {
-    for kind in Kind::ALL {
+    for kind in ServerKind::ALL {
         let mut server = Setup::stock(kind).start().unwrap();
         let version = server.version().unwrap();
         assert!(server.is_running() && version.starts_with(&format!("{kind:?} ")), "{version}");
@@ -43,7 +43,7 @@ fn every_kind_of_server_starts_serves_and_is_gone_afterwards() {
 
 #[test]
 fn a_server_that_cannot_start_says_why() {
-    let mut setup = Setup::stock(Kind::Xvfb);
+    let mut setup = Setup::stock(ServerKind::Xvfb);
     setup.arguments.push("-nonsense".into());
     let error = setup.start().unwrap_err().to_string();
     assert!(error.contains("nonsense"), "{error}");
@@ -51,7 +51,7 @@ fn a_server_that_cannot_start_says_why() {
 
 #[test]
 fn servers_run_side_by_side_with_two_thousand_clients_allowed() {
-    let mut setup = Setup::stock(Kind::Xvfb);
+    let mut setup = Setup::stock(ServerKind::Xvfb);
     setup.max_clients = 2048;
     let (one, two) = (setup.start().unwrap(), setup.start().unwrap());
     assert_ne!(one.display(), two.display());
@@ -61,14 +61,14 @@ fn servers_run_side_by_side_with_two_thousand_clients_allowed() {
 
 #[test]
 fn a_server_without_xqos_has_no_control() {
-    let server = Setup::stock(Kind::Xvfb).start().unwrap();
+    let server = Setup::stock(ServerKind::Xvfb).start().unwrap();
     let error = server.control().unwrap_err().to_string();
     assert!(error.contains("no XQOS"), "{error}");
 }
 
 #[test]
 fn the_light_client_keeps_its_pace() {
-    let server = Setup::stock(Kind::Xvfb).start().unwrap();
+    let server = Setup::stock(ServerKind::Xvfb).start().unwrap();
     let light = Light { warm_up: Duration::from_millis(50), ..Light::default() };
     let measured = light.measure(&server, Duration::from_secs(2)).unwrap();
     let series = &measured.series;
@@ -85,7 +85,7 @@ fn the_light_client_keeps_its_pace() {
 
 #[test]
 fn x11perf_clients_draw_are_counted_and_are_gone_afterwards() {
-    let server = Setup::stock(Kind::Xvfb).start().unwrap();
+    let server = Setup::stock(ServerKind::Xvfb).start().unwrap();
     let perf = Perf::calibrate(server.display(), "rect100").unwrap();
     assert!(perf.reps > 10, "{perf:?}");
     let mut load = Load::start(server.display(), &perf, 3, Placement::Stacked).unwrap();
@@ -100,7 +100,7 @@ fn x11perf_clients_draw_are_counted_and_are_gone_afterwards() {
 
 #[test]
 fn side_by_side_clients_do_equal_work() {
-    let server = Setup { screen: tiles::SCREEN, ..Setup::stock(Kind::Xvfb) }.start().unwrap();
+    let server = Setup { screen: tiles::SCREEN, ..Setup::stock(ServerKind::Xvfb) }.start().unwrap();
     let perf = Perf::calibrate(server.display(), "rect500").unwrap();
     let mut load = Load::start(server.display(), &perf, 4, Placement::SideBySide).unwrap();
     // If their windows were hidden, clients would do a hundred times as many operations. A client that had no processor
@@ -113,7 +113,7 @@ fn side_by_side_clients_do_equal_work() {
 
 #[test]
 fn a_test_that_x11perf_does_not_know_is_an_error() {
-    let server = Setup::stock(Kind::Xvfb).start().unwrap();
+    let server = Setup::stock(ServerKind::Xvfb).start().unwrap();
     let error = Perf::calibrate(server.display(), "nonsense").unwrap_err().to_string();
     assert!(error.contains("nonsense"), "{error}");
 }

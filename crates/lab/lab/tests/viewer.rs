@@ -4,14 +4,14 @@
 use std::time::Duration;
 use x11rb::connection::Connection;
 use x11rb::protocol::xproto::ConnectionExt;
-use xqos_lab::server::{Kind, Setup};
+use xqos_lab::server::{ServerKind, Setup};
 use xqos_lab::viewer::Viewer;
 
 const SOON: Duration = Duration::from_secs(60);
 
 #[test]
 fn the_servers_pointer_follows_the_viewer_until_the_server_ends() {
-    let server = Setup { screen: (640, 480), ..Setup::stock(Kind::Xtigervnc) }.start().unwrap();
+    let server = Setup { screen: (640, 480), ..Setup::stock(ServerKind::Xtigervnc) }.start().unwrap();
     let viewer = Viewer::connect(&server.viewer_socket().unwrap()).unwrap();
     let connection = server.connect().unwrap();
     let root = connection.setup().roots[0].root;
@@ -25,5 +25,5 @@ fn the_servers_pointer_follows_the_viewer_until_the_server_ends() {
     drop(server);
     let error = viewer.point(1, 1).unwrap_err().to_string();
     assert!(error.contains("takes no more input"), "{error}");
-    assert!(Setup::stock(Kind::Xvfb).start().unwrap().viewer_socket().is_none());
+    assert!(Setup::stock(ServerKind::Xvfb).start().unwrap().viewer_socket().is_none());
 }

@@ -12,7 +12,7 @@ use crate::machine::{self, Machine};
 use crate::program::Missing;
 use crate::render;
 use crate::results::{Build, Data, Finding, Stored, Subject, goals, read_all};
-use crate::server::{self, Kind, Setup};
+use crate::server::{self, ServerKind, Setup};
 use crate::study::Table;
 use crate::workbench::{self, Bench, Pace, Plan, Progress};
 use anyhow::{Context, Error, Result, ensure};
@@ -51,7 +51,7 @@ pub fn run(mut known: Vec<Experiment>, options: &Options) -> Result<()> {
 
 fn run_chosen(options: &Options, known: &[Experiment], chosen: &[&Experiment], module: PathBuf) -> Result<()> {
     xqos_sys::adopt_orphans().context("cannot adopt orphaned processes")?;
-    let server = Setup::stock(Kind::Xvfb).start()?.version()?;
+    let server = Setup::stock(ServerKind::Xvfb).start()?.version()?;
     let subject = Subject { server, module: machine::module_version(&module)? };
     let outcomes = Run { options, module, subject }.all(chosen)?;
     let found = read_all(known, &options.out)?;

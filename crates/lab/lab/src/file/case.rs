@@ -61,7 +61,7 @@ pub(super) struct Desktop {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct LoadOf {
     pub name: String,
-    pub kind: Kind,
+    pub kind: LoadKind,
     pub clients: usize,
     pub placement: Placement,
     pub run: Duration,
@@ -72,7 +72,7 @@ pub(super) struct LoadOf {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Kind {
+pub(super) enum LoadKind {
     Perf(String),
     Flood(Drawing),
     /// A flood with requests of this length; `true` for a plaid's requests.
@@ -256,7 +256,7 @@ fn server_of(definition: &Definition, text: &str, fill: &impl Fn(&str) -> String
         module: server.xqos.then_some(module),
         max_clients: server.clients.unwrap_or(256),
         screen: server.screen.unwrap_or(SCREEN),
-        has_pointer: kind == server::Kind::Xorg,
+        has_pointer: kind == server::ServerKind::Xorg,
         arguments: server.options.iter().map(|option| fill(option).into()).collect(),
         environment: host.chain(own).collect(),
         ..Setup::stock(kind)
@@ -264,11 +264,11 @@ fn server_of(definition: &Definition, text: &str, fill: &impl Fn(&str) -> String
     Ok((name, setup))
 }
 
-fn kind(text: &str) -> Result<server::Kind, String> {
-    let compositor = Compositor::ALL.into_iter().find(|one| one.program() == text).map(server::Kind::Xwayland);
-    let known = server::Kind::ALL.map(|kind| format!("{kind:?}").to_lowercase());
+fn kind(text: &str) -> Result<server::ServerKind, String> {
+    let compositor = Compositor::ALL.into_iter().find(|one| one.program() == text).map(server::ServerKind::Xwayland);
+    let known = server::ServerKind::ALL.map(|kind| format!("{kind:?}").to_lowercase());
     let compositors = Compositor::ALL.map(Compositor::program).join(", ");
-    let found = server::Kind::ALL.into_iter().zip(&known).find(|(_, name)| *name == text).map(|(kind, _)| kind);
+    let found = server::ServerKind::ALL.into_iter().zip(&known).find(|(_, name)| *name == text).map(|(kind, _)| kind);
     found.or(compositor).ok_or_else(|| {
         format!("there is no kind of server '{text}': write {}, or for an Xwayland {compositors}", known.join(", "))
     })
@@ -286,14 +286,14 @@ fn read<T>(
 fn load_of(text: &LoadText, clients: Option<usize>, fill: &impl Fn(&str) -> String) -> Result<LoadOf, Mistake> {
     let program: Vec<String> = text.command.iter().map(|word| fill(word)).collect();
     let kinds = [
-        text.x11perf.as_ref().map(|test| Kind::Perf(fill(test))),
+        text.x11perf.as_ref().map(|test| LoadKind::Perf(fill(test))),
         read(&text.flood, fill, flood)?,
-        read(&text.long, fill, |what| one_of(Long::ALL, what).map(Kind::Requests))?,
-        text.silent.then_some(Kind::Silent),
-        read(&text.fill, fill, |percent| whole(percent).map(Kind::Fill))?,
-        (!program.is_empty()).then_some(Kind::Program(program)),
+        read(&text.long, fill, |what| one_of(Long::ALL, what).map(LoadKind::Requests))?,
+        text.silent.then_some(LoadKind::Silent),
+        read(&text.fill, fill, |percent| whole(percent).map(LoadKind::Fill))?,
+        (!program.is_empty()).then_some(LoadKind::Program(program)),
     ];
-    let [kind] = <[Kind; 1]>::try_from(kinds.into_iter().flatten().collect::<Vec<_>>()).map_err(|_| {
+    let [kind] = <[LoadKind; 1]>::try_from(kinds.into_iter().flatten().collect::<Vec<_>>()).map_err(|_| {
         Mistake::at("load =", "a load is one of x11perf, flood, long, silent, fill, command: write exactly one")
     })?;
     let group = |name: &String| {
@@ -316,10 +316,10 @@ fn load_of(text: &LoadText, clients: Option<usize>, fill: &impl Fn(&str) -> Stri
     })
 }
 
-fn flood(text: &str) -> Result<Kind, String> {
+fn flood(text: &str) -> Result<LoadKind, String> {
     let (length, is_plaid) = text.strip_prefix("plaid ").map_or((text, false), |length| (length, true));
-    let long = |known| time(length).map(|length| Kind::Long(length, is_plaid)).map_err(|what| (known, what));
-    let known = one_of(&Drawing::ALL, text).map(Kind::Flood);
+    let long = |known| time(length).map(|length| LoadKind::Long(length, is_plaid)).map_err(|what| (known, what));
+    let known = one_of(&Drawing::ALL, text).map(LoadKind::Flood);
     known.or_else(long).map_err(|(known, what)| format!("{known}, a length, or 'plaid' and a length: {what}"))
 }
 
@@ -330,15 +330,15 @@ impl LoadOf {
     }
 }
 
-impl Kind {
+impl LoadKind {
     fn name(&self) -> String {
         match self {
-            Kind::Perf(test) => test.clone(),
-            Kind::Flood(_) | Kind::Long(..) => "flood".to_owned(),
-            Kind::Requests(_) => "long".to_owned(),
-            Kind::Silent => "silent".to_owned(),
-            Kind::Fill(_) => "fill".to_owned(),
-            Kind::Program(words) => words.first().cloned().unwrap_or_default(),
+            LoadKind::Perf(test) => test.clone(),
+            LoadKind::Flood(_) | LoadKind::Long(..) => "flood".to_owned(),
+            LoadKind::Requests(_) => "long".to_owned(),
+            LoadKind::Silent => "silent".to_owned(),
+            LoadKind::Fill(_) => "fill".to_owned(),
+            LoadKind::Program(words) => words.first().cloned().unwrap_or_default(),
         }
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! The clients that keep a server busy, started with the settings of a case.
 
-use super::case::{Kind, LoadOf};
+use super::case::{LoadKind, LoadOf};
 use crate::actor::{self, Role};
 use crate::flood::{Drawing, Flood};
 use crate::load::{Load, Perf, RUN};
@@ -52,10 +52,10 @@ impl Calibrated {
     /// Calibrates the load. The server must be idle.
     pub fn learn(&mut self, load: &LoadOf, server: &Server) -> Result<()> {
         match &load.kind {
-            Kind::Perf(test) if !self.perfs.contains_key(test) => {
+            LoadKind::Perf(test) if !self.perfs.contains_key(test) => {
                 self.perfs.insert(test.clone(), Perf::calibrate(server.display(), test)?);
             }
-            &Kind::Long(length, is_plaid) if !self.lengths.contains_key(&(length, is_plaid)) => {
+            &LoadKind::Long(length, is_plaid) if !self.lengths.contains_key(&(length, is_plaid)) => {
                 self.lengths.insert((length, is_plaid), Drawing::of_length(server, length, is_plaid)?);
             }
             _ => {}
@@ -77,26 +77,26 @@ impl Calibrated {
             Ok(Clients::Programs((0..load.clients).map(|_| start()).collect::<Result<_>>()?))
         };
         let clients = match &load.kind {
-            Kind::Perf(test) => {
+            LoadKind::Perf(test) => {
                 let perf = &self.perfs[test];
                 let shorter = RUN.as_secs_f64() / load.run.as_secs_f64();
                 let perf = Perf { reps: ((perf.reps as f64 / shorter).ceil() as u64).max(1), ..perf.clone() };
                 Clients::Perf(Load::start(display, &perf, load.clients, load.placement)?)
             }
-            Kind::Flood(drawing) => flood(*drawing)?,
-            &Kind::Long(length, is_plaid) => flood(self.lengths[&(length, is_plaid)])?,
-            Kind::Requests(kind) => programs(&|| Ok(actor::start(display, Role::Long { kind: *kind })?.process))?,
-            Kind::Silent => {
+            LoadKind::Flood(drawing) => flood(*drawing)?,
+            &LoadKind::Long(length, is_plaid) => flood(self.lengths[&(length, is_plaid)])?,
+            LoadKind::Requests(kind) => programs(&|| Ok(actor::start(display, Role::Long { kind: *kind })?.process))?,
+            LoadKind::Silent => {
                 let open = (0..load.clients).map(|_| draw_once(server)).collect::<Result<_>>()?;
                 Clients::Silent { _open: open }
             }
-            Kind::Fill(percent) => {
+            LoadKind::Fill(percent) => {
                 // Use the amount found on the first server for all servers, so that the work is the same.
                 let found = self.parts.get(percent).copied().map_or_else(|| Drawing::of_part(server, *percent), Ok)?;
                 self.parts.insert(*percent, found);
                 flood(found)?
             }
-            Kind::Program(words) => programs(&|| program(words, display))?,
+            LoadKind::Program(words) => programs(&|| program(words, display))?,
         };
         Ok(Running { name: load.name.clone(), clients })
     }

@@ -12,7 +12,7 @@ use crate::disturbance::Watch;
 use crate::process;
 use crate::processor::{Pinned, Reserved, SCENE, boost};
 use crate::program::require;
-use crate::server::{Kind, Module, Server, Setup};
+use crate::server::{Module, Server, ServerKind, Setup};
 use crate::trace::Traced;
 use crate::workbench::Bench;
 use anyhow::{Context, Result};
@@ -71,7 +71,7 @@ impl<'a> Stage<'a> {
     /// Measures a case. `None` if this user or this machine cannot measure it.
     pub fn trial(&mut self, case: &Case, turn: u32) -> Result<Option<Trial>> {
         let is_refused = |(budget, period)| Reserved::this_thread(budget, period).is_err();
-        let is_missing = matches!(case.server.1.kind, Kind::Xwayland(compositor) if !compositor.is_here())
+        let is_missing = matches!(case.server.1.kind, ServerKind::Xwayland(compositor) if !compositor.is_here())
             || case.measure == Measure::Drag && case.command.first().is_some_and(|program| require(program).is_err());
         // A loan, a boost and nice values need the same privilege as a reservation.
         let least = (case.setting.loan == Some(true) || case.boost.is_some() || case.nice.is_some()).then_some(LEAST);

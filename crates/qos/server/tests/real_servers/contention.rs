@@ -5,7 +5,7 @@ use crate::busy::X11perf;
 use crate::fixture::{Fixture, SOON, alone, module, wait_for};
 use crate::wire::Wire;
 use std::time::Duration;
-use xqos_lab::server::{Kind, Module, Setup};
+use xqos_lab::server::{Module, ServerKind, Setup};
 use xqos_sys::Attributes;
 
 const SHORT_NS: u64 = 300_000;
@@ -29,7 +29,7 @@ fn knows_slices() -> bool {
 fn early_ends_and_short_slices_occur_only_under_contention() {
     let _turn = alone();
     let module = Module { is_always_contended: false, ..module() };
-    let fixture = Fixture::start(&Setup::with_module(Kind::Xvfb, module));
+    let fixture = Fixture::start(&Setup::with_module(ServerKind::Xvfb, module));
     let control = fixture.control().unwrap();
     let mut light = fixture.native();
     let slice_ns = || kernel_slice_ns(fixture.pid());

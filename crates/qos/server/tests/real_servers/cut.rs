@@ -22,7 +22,7 @@ use xqos_abi::ring::{Next, Reader};
 use xqos_abi::trace::{Entry, Event, Level};
 use xqos_client::Control;
 use xqos_core::ClientId;
-use xqos_lab::server::{Kind, Setup};
+use xqos_lab::server::{ServerKind, Setup};
 use xqos_testkit::Random;
 
 const OF_A_ROUND: usize = 200;
@@ -31,7 +31,7 @@ const REQUESTS: u64 = 100_000;
 
 /// The settings for a server that cuts each request after each part.
 fn cutting_setup() -> Setup {
-    let mut setup = setup(Kind::Xvfb);
+    let mut setup = setup(ServerKind::Xvfb);
     setup.environment.push((OsString::from("XQOS_TEST_CUT"), OsString::from("always")));
     setup
 }
@@ -155,7 +155,7 @@ fn cut_requests_have_the_effects_of_whole_ones_executed_in_the_order_in_which_th
         return;
     }
     let cutting = cutting();
-    let stock = Fixture::start(&Setup::stock(Kind::Xvfb));
+    let stock = Fixture::start(&Setup::stock(ServerKind::Xvfb));
     let [mut cut, mut whole] = [&cutting, &stock].map(World::new);
     let bases: Vec<u32> = cut.clients.iter().map(|wire| wire.base).collect();
     assert_eq!(bases, whole.clients.iter().map(|wire| wire.base).collect::<Vec<_>>(), "the same ids on both servers");
@@ -209,7 +209,7 @@ fn the_rules_cover_the_extensions_of_all_servers() {
     let _turn = in_parallel();
     let rules = include_str!("../../src/host/dix/cutting/requests.txt");
     let named: Vec<&str> = rules.lines().filter_map(|line| line.split('\t').next()).collect();
-    for kind in [Kind::Xvfb, Kind::Xephyr, Kind::Xtigervnc, Kind::Xorg] {
+    for kind in [ServerKind::Xvfb, ServerKind::Xephyr, ServerKind::Xtigervnc, ServerKind::Xorg] {
         if is_missing(kind) {
             continue;
         }

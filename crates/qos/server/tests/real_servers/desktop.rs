@@ -15,7 +15,7 @@ use xqos_abi::trace::{Entry, Event, Level, Reason};
 use xqos_abi::{Setting, Subject};
 use xqos_client::Control;
 use xqos_core::Fact;
-use xqos_lab::server::Kind;
+use xqos_lab::server::ServerKind;
 use xqos_sim::check::Check;
 
 /// A client that can own selections.
@@ -61,7 +61,7 @@ fn roles(control: &Control, manager: &Manager) -> u32 {
 #[test]
 fn owners_of_manager_selections_are_recognised_as_they_start_and_stop() {
     let _others = in_parallel();
-    for kind in Kind::ALL.into_iter().filter(|&kind| !is_missing(kind)) {
+    for kind in ServerKind::ALL.into_iter().filter(|&kind| !is_missing(kind)) {
         let mut fixture = Fixture::start(&setup(kind));
         let control = fixture.control().unwrap();
         let (one, other) = (Manager::connect(&fixture), Manager::connect(&fixture));
@@ -88,7 +88,7 @@ fn owners_of_manager_selections_are_recognised_as_they_start_and_stop() {
 #[test]
 fn a_client_that_redirects_top_level_windows_is_a_window_manager() {
     let _others = in_parallel();
-    for kind in Kind::ALL.into_iter().filter(|&kind| !is_missing(kind)) {
+    for kind in ServerKind::ALL.into_iter().filter(|&kind| !is_missing(kind)) {
         let mut fixture = Fixture::start(&setup(kind));
         let control = fixture.control().unwrap();
         let (panel, manager) = (Manager::connect(&fixture), Manager::connect(&fixture));

@@ -7,7 +7,7 @@ use crate::survival::connect_after_reset;
 use crate::wire::opcode;
 use xqos_abi::{ByteOrder, ClientList, Request, ServerInfo, Setting, Subject};
 use xqos_core::ReservationKind;
-use xqos_lab::server::{Kind, Setup};
+use xqos_lab::server::{ServerKind, Setup};
 
 fn reserve(budget_us: u32, period_us: u32) -> Request {
     Subject::Client(0).set(Setting::reservation(budget_us, period_us, ReservationKind::Hard))
@@ -72,7 +72,7 @@ fn unread_requests_of_a_client_that_hung_up_are_served_in_order() {
 fn a_server_that_resets_forgets_all_clients_and_is_served_again() {
     const RESETS: usize = 20;
     let _turn = in_parallel();
-    let mut server = Fixture::start(&Setup { resets: true, ..setup(Kind::Xvfb) });
+    let mut server = Fixture::start(&Setup { resets: true, ..setup(ServerKind::Xvfb) });
     let mut kept = Vec::new();
     for turn in 0..RESETS {
         let mut wire = connect_after_reset(&server);
@@ -99,7 +99,7 @@ fn a_server_that_resets_forgets_all_clients_and_is_served_again() {
 #[test]
 fn a_server_started_with_terminate_ends_with_its_last_client() {
     let _turn = in_parallel();
-    let mut wanted = Setup { resets: true, ..setup(Kind::Xvfb) };
+    let mut wanted = Setup { resets: true, ..setup(ServerKind::Xvfb) };
     wanted.arguments.push("-terminate".into());
     let mut server = Fixture::start(&wanted);
     let (mut wire, busy) = (server.native(), Busy::start(&server));

@@ -16,7 +16,7 @@ use xqos_abi::{
     ServerInfo, Setting, SettingKind, Subject, Version, entry_flag, event_mask, reservation_flag,
 };
 use xqos_core::{PolicyKind, ReservationKind};
-use xqos_lab::server::Kind;
+use xqos_lab::server::ServerKind;
 
 const ORDERS: [ByteOrder; 2] = [ByteOrder::NATIVE, ByteOrder::SWAPPED];
 /// The length of each request in units of four bytes, by minor opcode.

@@ -9,7 +9,7 @@ use crate::wire::{Wire, code};
 use std::time::{Duration, Instant};
 use xqos_abi::{ByteOrder, Request, Setting, Subject};
 use xqos_lab::load::{Load, Perf, Placement};
-use xqos_lab::server::{Kind, Module, Setup};
+use xqos_lab::server::{Module, ServerKind, Setup};
 
 fn reserve(budget_us: u32, period_us: u32, hard: bool) -> Request {
     Subject::Client(0).set(Setting::reservation(budget_us, period_us, hard))
@@ -23,7 +23,7 @@ struct Faulty {
 
 impl Faulty {
     fn start(fault: &str) -> Faulty {
-        let mut wanted = setup(Kind::Xvfb);
+        let mut wanted = setup(ServerKind::Xvfb);
         wanted.environment.push(("XQOS_TEST_FAULT".into(), fault.into()));
         Faulty { fixture: Fixture::start(&wanted), fault: fault.to_owned() }
     }
@@ -147,7 +147,7 @@ fn a_held_client_is_served_with_the_others_after_a_fault_during_a_grab() {
 #[test]
 fn a_server_that_resets_after_a_fault_is_armed_again() {
     let _turn = in_parallel();
-    let mut wanted = Setup { resets: true, ..setup(Kind::Xvfb) };
+    let mut wanted = Setup { resets: true, ..setup(ServerKind::Xvfb) };
     wanted.environment.push(("XQOS_TEST_FAULT".into(), "request:3".into()));
     let fixture = Fixture::start(&wanted);
     for _ in 0..3 {
@@ -169,7 +169,7 @@ fn a_server_that_resets_after_a_fault_is_armed_again() {
 fn a_recorder_continues_after_a_fault() {
     let _turn = in_parallel();
     for kind in policies() {
-        let mut wanted = setup(Kind::Xvfb);
+        let mut wanted = setup(ServerKind::Xvfb);
         wanted.module = Some(Module { policy: Some(kind), ..module() });
         wanted.environment.push(("XQOS_TEST_FAULT".into(), "request:4".into()));
         let fixture = Fixture::start(&wanted);

@@ -10,7 +10,7 @@ use std::time::Duration;
 use xqos_abi::{ByteOrder, ClientEntry, PolicyChange, ServerInfo, entry_flag};
 use xqos_client::Control;
 use xqos_core::PolicyKind;
-use xqos_lab::server::{Kind, Module, Server, Setup, find_module};
+use xqos_lab::server::{Module, Server, ServerKind, Setup, find_module};
 
 use crate::wire::Wire;
 pub use xqos_testkit::wait_for;
@@ -38,12 +38,12 @@ pub fn module() -> Module {
 }
 
 /// The settings for a server of this kind with xqos. A test may change them before it starts the server.
-pub fn setup(kind: Kind) -> Setup {
+pub fn setup(kind: ServerKind) -> Setup {
     Setup::with_module(kind, module())
 }
 
 pub fn xvfb() -> Fixture {
-    Fixture::start(&setup(Kind::Xvfb))
+    Fixture::start(&setup(ServerKind::Xvfb))
 }
 
 /// Starts a server for a test that may run at the same time as others, and connects to it.
@@ -68,7 +68,7 @@ pub fn fix_blocking(control: &Control) {
 }
 
 pub fn xvfb_with(policy: PolicyKind) -> Fixture {
-    Fixture::start(&Setup::with_module(Kind::Xvfb, Module { policy: Some(policy), ..module() }))
+    Fixture::start(&Setup::with_module(ServerKind::Xvfb, Module { policy: Some(policy), ..module() }))
 }
 
 /// Returns true if the libc host serves all servers, even those that export their symbols.
@@ -82,7 +82,7 @@ pub fn policies() -> Vec<PolicyKind> {
 }
 
 /// Skips a test with a message if its server is not installed.
-pub fn is_missing(kind: Kind) -> bool {
+pub fn is_missing(kind: ServerKind) -> bool {
     is_missing_program(kind.program())
 }
 

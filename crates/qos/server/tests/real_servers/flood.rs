@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use xqos_abi::trace::{Event, Level};
 use xqos_abi::{ByteOrder, Request, SettingKind, Subject};
-use xqos_lab::server::Kind;
+use xqos_lab::server::ServerKind;
 use xqos_testkit::Random;
 
 const DURATION: Duration = Duration::from_millis(2400);
@@ -138,7 +138,7 @@ fn a_flood_from_another_user_harms_neither_the_server_nor_other_clients() {
     if is_not_root() {
         return;
     }
-    let mut wanted = setup(Kind::Xvfb);
+    let mut wanted = setup(ServerKind::Xvfb);
     wanted.arguments.push("-ac".into());
     let mut fixture = Fixture::start(&wanted);
     let mut light = fixture.native();
@@ -170,7 +170,7 @@ fn a_flood_from_another_user_harms_neither_the_server_nor_other_clients() {
 #[test]
 fn a_flood_from_the_servers_own_user_does_not_harm_the_server() {
     let _turn = alone();
-    let mut fixture = Fixture::start(&setup(Kind::Xvfb));
+    let mut fixture = Fixture::start(&setup(ServerKind::Xvfb));
     let mut light = fixture.native();
     let ids = [light.base, light.base + 0x20_0000, light.base + 0x40_0000, u32::MAX];
     endure(&fixture, &mut light, &ids, false);

@@ -5,7 +5,7 @@ use crate::busy::Busy;
 use crate::fixture::{Fixture, in_parallel, is_missing, module, setup};
 use std::time::Duration;
 use xqos_core::PolicyKind;
-use xqos_lab::server::{Kind, Module, Setup};
+use xqos_lab::server::{Module, ServerKind, Setup};
 use xqos_lab::viewer::Viewer;
 
 const MOTIONS: u16 = 100;
@@ -30,23 +30,23 @@ fn early_ends(setup: &Setup, moves: bool) -> u64 {
 
 #[test]
 fn a_viewers_pointer_ends_slices_if_xqos_decides() {
-    if is_missing(Kind::Xtigervnc) {
+    if is_missing(ServerKind::Xtigervnc) {
         return;
     }
     let _others = in_parallel();
     // On a busy machine, several motions reach the server together, so repeat the test if needed.
     let mut moved = 0;
     for _ in 0..4 {
-        moved += early_ends(&setup(Kind::Xtigervnc), true);
+        moved += early_ends(&setup(ServerKind::Xtigervnc), true);
         if moved > u64::from(MOTIONS) / 4 {
             break;
         }
     }
     assert!(moved > u64::from(MOTIONS) / 4, "{moved} slices ended early for {} motions", 4 * MOTIONS);
     // The test's own queries may still end slices, because their client has used little server time.
-    let still = early_ends(&setup(Kind::Xtigervnc), false);
+    let still = early_ends(&setup(ServerKind::Xtigervnc), false);
     assert!(still <= 5, "{still} slices ended early without motion");
     let stock = Module { policy: Some(PolicyKind::Stock), ..module() };
-    let left_alone = early_ends(&Setup::with_module(Kind::Xtigervnc, stock), true);
+    let left_alone = early_ends(&Setup::with_module(ServerKind::Xtigervnc, stock), true);
     assert_eq!(left_alone, 0, "no slice ends early under the policy stock");
 }

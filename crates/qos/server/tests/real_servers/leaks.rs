@@ -11,7 +11,7 @@ use std::time::Duration;
 use xqos_abi::trace::Level;
 use xqos_abi::{ByteOrder, Request, Setting, Subject, event_mask};
 use xqos_lab::process;
-use xqos_lab::server::{Kind, Setup};
+use xqos_lab::server::{ServerKind, Setup};
 
 /// Less than 64 bytes for each of ten thousand connections, but more than the variation of a stock server's heap.
 const NOISE_KB: u64 = 500;
@@ -86,8 +86,8 @@ fn ten_thousand_connections_leave_nothing_behind() {
 fn a_hundred_resets_leave_nothing_behind() {
     const RESETS: usize = 100;
     let _turn = alone();
-    let ours = Fixture::start(&Setup { resets: true, ..setup(Kind::Xvfb) });
-    let stock = Fixture::start(&Setup { resets: true, ..Setup::stock(Kind::Xvfb) });
+    let ours = Fixture::start(&Setup { resets: true, ..setup(ServerKind::Xvfb) });
+    let stock = Fixture::start(&Setup { resets: true, ..Setup::stock(ServerKind::Xvfb) });
     // Measure while a client is connected, so that no generation begins or ends meanwhile.
     let measured = |fixture: &Fixture| {
         let mut wire = connect_after_reset(fixture);
@@ -130,7 +130,7 @@ fn two_thousand_clients_are_served_and_listed() {
     const CLIENTS: usize = 2040;
     let _turn = alone();
     process::allow_many_files();
-    let mut fixture = Fixture::start(&Setup { max_clients: 2048, ..setup(Kind::Xvfb) });
+    let mut fixture = Fixture::start(&Setup { max_clients: 2048, ..setup(ServerKind::Xvfb) });
     let control = fixture.control().unwrap();
     let memory = fixture.private_kb();
     let mut light = fixture.native();

@@ -16,16 +16,16 @@ use xqos_abi::trace::{Entry, Event, Level};
 use xqos_abi::{ByteOrder, PolicyChange, entry_flag};
 use xqos_client::{Control, Error};
 use xqos_core::{ClientId, Fact, PolicyKind, Time};
-use xqos_lab::server::{Kind, Setup};
+use xqos_lab::server::{ServerKind, Setup};
 use xqos_testkit::Random;
 
-fn setup_with_libc(kind: Kind) -> Setup {
+fn setup_with_libc(kind: ServerKind) -> Setup {
     let mut setup = setup(kind);
     setup.environment.push(("XQOS_HOST".into(), "libc".into()));
     setup
 }
 
-fn start_with_libc(kind: Kind) -> Fixture {
+fn start_with_libc(kind: ServerKind) -> Fixture {
     Fixture::start(&setup_with_libc(kind))
 }
 
@@ -39,7 +39,7 @@ pub fn control_socket(server: &Fixture) -> UnixStream {
 #[test]
 fn every_kind_of_server_can_be_served_through_libc() {
     let _turn = in_parallel();
-    for kind in Kind::ALL {
+    for kind in ServerKind::ALL {
         if is_missing(kind) {
             continue;
         }
@@ -56,7 +56,7 @@ fn every_kind_of_server_can_be_served_through_libc() {
 #[test]
 fn requests_that_need_single_requests_are_refused() {
     let _turn = in_parallel();
-    let server = start_with_libc(Kind::Xvfb);
+    let server = start_with_libc(ServerKind::Xvfb);
     let control = server.control().unwrap();
     let classic = PolicyChange { policy: Some(PolicyKind::Classic), ..PolicyChange::default() };
     assert!(matches!(control.set_policy(classic), Err(Error::NeedsSingleRequests)));
@@ -70,7 +70,7 @@ fn a_request_of_sixteen_megabytes_arrives_whole() {
     const Z_PIXMAP: u8 = 2;
     let _turn = in_parallel();
     for order in [ByteOrder::NATIVE, ByteOrder::SWAPPED] {
-        let mut server = start_with_libc(Kind::Xvfb);
+        let mut server = start_with_libc(ServerKind::Xvfb);
         let _busy = Busy::start(&server);
         let mut wire = server.wire(order);
         let big = wire.extension("BIG-REQUESTS").expect("the server has BIG-REQUESTS");
@@ -100,7 +100,7 @@ fn a_request_of_sixteen_megabytes_arrives_whole() {
 #[test]
 fn random_bytes_at_the_control_socket_harm_no_client() {
     let _turn = alone();
-    let mut server = start_with_libc(Kind::Xvfb);
+    let mut server = start_with_libc(ServerKind::Xvfb);
     let mut wire = server.native();
     wire.sync();
     let files = server.open_files();
@@ -141,7 +141,7 @@ fn another_user_changes_nothing_over_the_control_socket() {
     if is_not_root() {
         return;
     }
-    let server = start_with_libc(Kind::Xvfb);
+    let server = start_with_libc(ServerKind::Xvfb);
     let display = server.display().to_owned();
     let changed = as_nobody(|| {
         let change = PolicyChange { policy: Some(PolicyKind::Stock), ..PolicyChange::default() };
@@ -157,7 +157,7 @@ fn another_user_changes_nothing_over_the_control_socket() {
 fn no_other_client_is_chosen_between_the_arrival_of_a_reserved_client_and_its_slice() {
     const TURNS: usize = 250;
     let _turn = alone();
-    let server = start_with_libc(Kind::Xvfb);
+    let server = start_with_libc(ServerKind::Xvfb);
     for test in ["ellipse100", "noop", "getimagexy100", "putimage500"] {
         let _perfs = X11perf::start_many(&server, test, 12);
         let control = server.control().unwrap();
@@ -236,7 +236,7 @@ impl Turns {
 #[test]
 fn a_client_of_the_other_byte_order_is_served_through_libc_under_every_policy() {
     let _turn = in_parallel();
-    let mut server = start_with_libc(Kind::Xvfb);
+    let mut server = start_with_libc(ServerKind::Xvfb);
     let control = server.control().unwrap();
     let _busy = Busy::start(&server);
     for kind in PolicyKind::ALL.into_iter().filter(|&kind| kind != PolicyKind::Classic) {
@@ -263,7 +263,7 @@ fn a_client_of_the_other_byte_order_is_served_through_libc_under_every_policy() 
 #[test]
 fn remote_clients_are_served_and_have_no_name() {
     let _turn = in_parallel();
-    let mut wanted = setup_with_libc(Kind::Xvfb);
+    let mut wanted = setup_with_libc(ServerKind::Xvfb);
     wanted.arguments.extend(["-ac", "-listen", "tcp"].map(Into::into));
     let mut server = Fixture::start(&wanted);
     let control = server.control().unwrap();

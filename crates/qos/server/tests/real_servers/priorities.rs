@@ -6,7 +6,7 @@ use crate::fixture::{Fixture, entry, in_parallel, policies, xvfb_with};
 use crate::wire::Wire;
 use xqos_abi::{ByteOrder, PolicyChange};
 use xqos_core::PolicyKind;
-use xqos_lab::server::{Kind, Setup};
+use xqos_lab::server::{ServerKind, Setup};
 
 const VALUES: [i32; 8] = [1, -1, 0, 77, i32::MAX, i32::MIN, i32::MAX - 1, 0];
 
@@ -92,7 +92,7 @@ fn a_change_of_policy_leaves_priorities_as_they_are() {
 fn a_busy_client_of_high_priority_keeps_the_server_as_on_a_stock_server() {
     let _turn = in_parallel();
     // The stock server shows the behaviour to preserve.
-    check_strict(&Fixture::start(&Setup::stock(Kind::Xvfb)), "the stock server");
+    check_strict(&Fixture::start(&Setup::stock(ServerKind::Xvfb)), "the stock server");
     for policy in policies() {
         let mut fixture = xvfb_with(policy);
         check_strict(&fixture, policy.name());

@@ -16,7 +16,7 @@ use std::time::Duration;
 use xqos_abi::{Label, PolicyChange, Request, Setting, SettingKind, Subject, reservation_flag};
 use xqos_client::Control;
 use xqos_core::{PolicyKind, ReservationKind};
-use xqos_lab::server::{Kind, Setup};
+use xqos_lab::server::{ServerKind, Setup};
 
 /// A time limit for results that need many slices of a client, each of which the kernel may delay.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -282,7 +282,7 @@ fn a_light_client_is_next_after_its_arrival_among_busy_ones() {
 #[test]
 fn an_idle_server_is_not_woken_up() {
     let _turn = alone();
-    let stock = Fixture::start(&Setup::stock(Kind::Xvfb));
+    let stock = Fixture::start(&Setup::stock(ServerKind::Xvfb));
     let ours = xvfb();
     let control = ours.control().unwrap();
     fix_blocking(&control);

@@ -18,13 +18,13 @@ use std::time::Duration;
 use xqos_abi::{ByteOrder, PolicyChange, Request};
 use xqos_core::PolicyKind;
 use xqos_lab::process::Owned;
-use xqos_lab::server::{Kind, Module};
+use xqos_lab::server::{Module, ServerKind};
 use xqos_testkit::Folder;
 
 #[test]
 fn every_kind_of_server_is_armed_with_fair_and_has_a_keyboard() {
     let _turn = in_parallel();
-    for kind in Kind::ALL {
+    for kind in ServerKind::ALL {
         if is_missing(kind) {
             continue;
         }
@@ -45,7 +45,7 @@ fn every_kind_of_server_is_armed_with_fair_and_has_a_keyboard() {
 #[test]
 fn every_kind_of_server_holds_back_releases_and_survives_a_fault() {
     let _turn = in_parallel();
-    for kind in Kind::ALL {
+    for kind in ServerKind::ALL {
         if is_missing(kind) {
             continue;
         }
@@ -79,10 +79,10 @@ fn every_kind_of_server_holds_back_releases_and_survives_a_fault() {
 #[test]
 fn an_xorg_with_both_module_and_preload_loads_xqos_once() {
     let _turn = in_parallel();
-    if is_missing(Kind::Xorg) {
+    if is_missing(ServerKind::Xorg) {
         return;
     }
-    let mut wanted = setup(Kind::Xorg);
+    let mut wanted = setup(ServerKind::Xorg);
     wanted.environment.push(("LD_PRELOAD".into(), module().path.into_os_string()));
     let fixture = Fixture::start(&wanted);
     assert!(fixture.info().armed);
@@ -108,7 +108,7 @@ fn has_keyboard(fixture: &Fixture) -> bool {
 #[test]
 fn the_environment_sets_parameters_and_invalid_values_are_logged() {
     let _turn = in_parallel();
-    let mut good = setup(Kind::Xvfb);
+    let mut good = setup(ServerKind::Xvfb);
     good.module = Some(Module {
         policy: Some(PolicyKind::Smart),
         slice_us: Some(2500),
@@ -129,7 +129,7 @@ fn the_environment_sets_parameters_and_invalid_values_are_logged() {
         ("XQOS_TEST_FAULT", b"wakeup:-1"),
     ];
     for (name, value) in nonsense {
-        let mut bad = setup(Kind::Xvfb);
+        let mut bad = setup(ServerKind::Xvfb);
         bad.environment.push((name.into(), OsStr::from_bytes(value).to_owned()));
         let fixture = Fixture::start(&bad);
         let info = fixture.info();
@@ -209,7 +209,7 @@ fn the_servers_children_inherit_neither_the_preload_nor_our_settings() {
         file.write_all(&fs::read(original.join("keycodes/evdev")).unwrap()).unwrap();
         found
     });
-    let mut wanted = setup(Kind::Xvfb);
+    let mut wanted = setup(ServerKind::Xvfb);
     wanted.arguments.extend(["-xkbdir".into(), folder.path.clone().into_os_string()]);
     let mut preload = wanted.module.as_ref().unwrap().path.clone().into_os_string();
     let has_other = Path::new(OTHER).exists();
@@ -251,7 +251,7 @@ fn link_all(from: &Path, to: &Path, but: &str) {
 fn a_rejected_client_leaves_nothing_behind() {
     use crate::wire::Authorization;
     let _turn = in_parallel();
-    let mut wanted = setup(Kind::Xvfb);
+    let mut wanted = setup(ServerKind::Xvfb);
     let folder = Folder::new("auth");
     let file = folder.path.join("authority");
     fs::write(&file, crate::wire::authority_entry(b"MIT-MAGIC-COOKIE-1", &[7; 16])).unwrap();

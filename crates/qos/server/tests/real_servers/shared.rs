@@ -12,7 +12,7 @@ use x11rb::protocol::Event;
 use x11rb::protocol::shm::{self, ConnectionExt as _};
 use x11rb::protocol::xproto::{ConnectionExt as _, CreateGCAux, ImageFormat, Rectangle};
 use x11rb::rust_connection::RustConnection;
-use xqos_lab::server::Kind;
+use xqos_lab::server::ServerKind;
 
 const SIDE: u16 = 100;
 const DEPTH: u8 = 24;
@@ -272,7 +272,7 @@ fn descriptors_among_other_work_reach_their_requests() {
 fn descriptors_reach_their_requests_even_if_xqos_steps_aside() {
     let _turn = in_parallel();
     for calls in [200, 300, 450] {
-        let mut wanted = setup(Kind::Xvfb);
+        let mut wanted = setup(ServerKind::Xvfb);
         wanted.environment.push(("XQOS_HOST".into(), "libc".into()));
         wanted.environment.push(("XQOS_TEST_FAULT".into(), format!("call:{calls}").into()));
         let server = Fixture::start(&wanted);

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use xqos_abi::{ByteOrder, PolicyChange, Request, ReservationReport, Setting, Subject, entry_flag};
 use xqos_client::Control;
 use xqos_core::PolicyKind;
-use xqos_lab::server::{Kind, Setup};
+use xqos_lab::server::{ServerKind, Setup};
 
 /// A client without a reply after this time is assumed to be waiting.
 const A_WHILE: Duration = Duration::from_millis(150);
@@ -39,7 +39,7 @@ fn held_back(fixture: &Fixture, control: &Control) -> Busy {
 #[test]
 fn a_reset_server_is_armed_again() {
     let _turn = in_parallel();
-    let mut fixture = Fixture::start(&Setup { resets: true, ..setup(Kind::Xvfb) });
+    let mut fixture = Fixture::start(&Setup { resets: true, ..setup(ServerKind::Xvfb) });
     for generation in 1..=3 {
         let mut wire = connect_after_reset(&fixture);
         wire.tell_xqos(reserve(3000, 10_000, true)).unwrap();

@@ -14,7 +14,7 @@ use xqos_abi::ring::{Next, Reader};
 use xqos_abi::trace::{Entry, Event, Level};
 use xqos_abi::{ByteOrder, PolicyChange, Request, Setting, Subject};
 use xqos_core::{ClientId, Fact, PolicyKind, ReservationKind, Service};
-use xqos_lab::server::Kind;
+use xqos_lab::server::ServerKind;
 use xqos_sim::check::Check;
 
 /// All events that can be read now.
@@ -250,7 +250,7 @@ fn overwritten_records_are_counted() {
 #[test]
 fn a_reset_ends_the_trace_and_the_next_generation_offers_another() {
     let _others = in_parallel();
-    let fixture = Fixture::start(&xqos_lab::server::Setup { resets: true, ..setup(Kind::Xvfb) });
+    let fixture = Fixture::start(&xqos_lab::server::Setup { resets: true, ..setup(ServerKind::Xvfb) });
     let control = fixture.control().unwrap();
     let mut reader = control.start_trace(Level::Requests, 0).unwrap();
     drop(control);
@@ -272,7 +272,7 @@ fn another_local_user_may_read_and_a_remote_client_may_not() {
     }
     let fixture = Fixture::start(&xqos_lab::server::Setup {
         arguments: ["-ac", "-listen", "tcp"].map(Into::into).to_vec(),
-        ..setup(Kind::Xvfb)
+        ..setup(ServerKind::Xvfb)
     });
     let start = Request::StartTrace { level: Level::Slices, capacity: 0 };
     let display = fixture.display().to_owned();
@@ -289,7 +289,7 @@ fn another_local_user_may_read_and_a_remote_client_may_not() {
 fn the_longest_requests_and_the_holder_of_a_long_grab_are_named() {
     let _others = in_parallel();
     let limit = [("XQOS_GRAB_LIMIT_MS".into(), "100".into())].to_vec();
-    let fixture = Fixture::start(&xqos_lab::server::Setup { environment: limit, ..setup(Kind::Xvfb) });
+    let fixture = Fixture::start(&xqos_lab::server::Setup { environment: limit, ..setup(ServerKind::Xvfb) });
     let control = fixture.control().unwrap();
     let perf = X11perf::start(&fixture, "getimagexy500");
     perf.entry_when_busy(&control);

@@ -7,10 +7,10 @@ use crate::fixture::{Fixture, SOON, entry, in_parallel, is_missing, setup, wait_
 use std::fs;
 use std::path::{Path, PathBuf};
 use xqos_lab::folder::Folder;
-use xqos_lab::server::Kind;
+use xqos_lab::server::ServerKind;
 
 /// The release number of the installed server, as it appears in the program.
-fn release_of(kind: Kind) -> u32 {
+fn release_of(kind: ServerKind) -> u32 {
     use x11rb::connection::Connection;
     let fixture = Fixture::start(&setup(kind));
     fixture.control().unwrap().connection().unwrap().setup().release_number
@@ -32,7 +32,7 @@ fn changed(folder: &Folder, from: &[u8], to: &[u8]) -> PathBuf {
 }
 
 fn start(folder: &Path, host: Option<&str>) -> Fixture {
-    let mut setup = setup(Kind::Xvfb);
+    let mut setup = setup(ServerKind::Xvfb);
     let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap());
     setup.environment.push(("PATH".into(), path.into()));
     if let Some(host) = host {
@@ -56,22 +56,22 @@ fn assert_serves(server: &Fixture, is_below: bool) {
 #[test]
 fn a_later_release_with_the_same_client_record_is_served_by_the_dix_host() {
     let _turn = in_parallel();
-    if is_missing(Kind::Xvfb) {
+    if is_missing(ServerKind::Xvfb) {
         return;
     }
     let folder = Folder::create().unwrap();
-    let programs = changed(&folder, &release_of(Kind::Xvfb).to_le_bytes(), &12_601_000_u32.to_le_bytes());
+    let programs = changed(&folder, &release_of(ServerKind::Xvfb).to_le_bytes(), &12_601_000_u32.to_le_bytes());
     assert_serves(&start(&programs, Some("dix")), false);
 }
 
 #[test]
 fn a_release_with_another_client_record_is_served_through_libc() {
     let _turn = in_parallel();
-    if is_missing(Kind::Xvfb) {
+    if is_missing(ServerKind::Xvfb) {
         return;
     }
     let folder = Folder::create().unwrap();
-    let programs = changed(&folder, &release_of(Kind::Xvfb).to_le_bytes(), &11_900_000_u32.to_le_bytes());
+    let programs = changed(&folder, &release_of(ServerKind::Xvfb).to_le_bytes(), &11_900_000_u32.to_le_bytes());
     let server = start(&programs, None);
     assert_serves(&server, true);
     let said = server.xqos_log();
@@ -86,7 +86,7 @@ fn a_release_with_another_client_record_is_served_through_libc() {
 #[test]
 fn a_server_that_lacks_one_symbol_is_served_through_libc() {
     let _turn = in_parallel();
-    if is_missing(Kind::Xvfb) {
+    if is_missing(ServerKind::Xvfb) {
         return;
     }
     let folder = Folder::create().unwrap();

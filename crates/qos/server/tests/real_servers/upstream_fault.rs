@@ -5,7 +5,7 @@ use crate::fixture::{Fixture, in_parallel, wait_for};
 use crate::wire::{Message, Wire, code, opcode};
 use std::time::Duration;
 use xqos_abi::ByteOrder;
-use xqos_lab::server::{Kind, Setup};
+use xqos_lab::server::{ServerKind, Setup};
 
 /// XTEST GrabControl.
 const GRAB_CONTROL: u8 = 3;
@@ -44,7 +44,7 @@ fn wait_for_grab(holder: &mut Wire, wire: &mut Wire) {
 fn a_big_request_that_is_read_again_is_a_word_short() {
     let _turn = in_parallel();
     for order in [ByteOrder::NATIVE, ByteOrder::SWAPPED] {
-        let server = Fixture::start(&Setup::stock(Kind::Xvfb));
+        let server = Fixture::start(&Setup::stock(ServerKind::Xvfb));
         let (mut holder, mut wire) = (server.native(), server.wire(order));
         wait_for_grab(&mut holder, &mut wire);
         let error = wire.answer().map(|answer| answer.map(drop).map_err(|error| (error.code, error.major)));
@@ -60,7 +60,7 @@ fn the_word_that_is_missing_is_taken_from_the_next_request() {
         return;
     }
     let _turn = in_parallel();
-    let server = Fixture::start(&Setup::stock(Kind::Xvfb));
+    let server = Fixture::start(&Setup::stock(ServerKind::Xvfb));
     let (mut holder, mut wire) = (server.native(), server.native());
     wait_for_grab(&mut holder, &mut wire);
     // In this form, the first word is the opcode alone: the number of words that the server takes.

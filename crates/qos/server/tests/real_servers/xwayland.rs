@@ -19,7 +19,7 @@ use std::time::Duration;
 use xqos_abi::ByteOrder;
 use xqos_client::Control;
 use xqos_lab::process::Owned;
-use xqos_lab::server::{Compositor, Kind};
+use xqos_lab::server::{Compositor, ServerKind};
 
 /// `make test` uses weston and sway. `make test-lab` sets XQOS_TEST_LAB to use all four: mutter and kwin need many
 /// desktop packages, which only `scripts/setup --for lab` installs.
@@ -42,7 +42,7 @@ fn is_left_out(compositor: Compositor) -> bool {
 }
 
 fn start(compositor: Compositor) -> (Fixture, Control) {
-    let server = Fixture::start(&setup(Kind::Xwayland(compositor)));
+    let server = Fixture::start(&setup(ServerKind::Xwayland(compositor)));
     let control = server.control().unwrap();
     let info = control.server_info().unwrap();
     assert!(control.is_served_through_libc() == Some(true) && info.armed, "{compositor:?}: {}", info.reason);
@@ -160,7 +160,7 @@ fn a_program_reserves_for_itself_in_xwayland() {
 fn the_desktop_is_served_after_a_fault_in_xwayland() {
     let _turn = in_parallel();
     for (compositor, fault) in compositors().into_iter().flat_map(|one| [(one, "call:1000"), (one, "call:10000")]) {
-        let mut wanted = setup(Kind::Xwayland(compositor));
+        let mut wanted = setup(ServerKind::Xwayland(compositor));
         wanted.environment.push(("XQOS_TEST_FAULT".into(), fault.into()));
         let mut server = Fixture::start(&wanted);
         let busy = [Busy::start(&server), Busy::start(&server)];

@@ -17,7 +17,7 @@ use xqos_abi::{
 };
 use xqos_lab::folder::Folder;
 use xqos_lab::program;
-use xqos_lab::server::Kind;
+use xqos_lab::server::ServerKind;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -89,7 +89,7 @@ impl TestServer {
         let cookie = folder.path("cookie");
         let trusted = Authorization::cookie(&[7; 16]);
         fs::write(&cookie, authority_entry(&trusted.name, &trusted.data)).unwrap();
-        let mut wanted = setup(Kind::Xvfb);
+        let mut wanted = setup(ServerKind::Xvfb);
         // Copy the module to where that user can read it.
         let module = wanted.module.as_mut().unwrap();
         let copy = folder.path("module.so");

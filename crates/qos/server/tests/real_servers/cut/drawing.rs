@@ -18,7 +18,7 @@ use std::ffi::OsString;
 use std::time::{SystemTime, UNIX_EPOCH};
 use xqos_abi::ring::{Next, Reader};
 use xqos_abi::trace::{Entry, Event, Level};
-use xqos_lab::server::{Kind, Setup};
+use xqos_lab::server::{ServerKind, Setup};
 
 use super::world::{half, message};
 use xqos_testkit::Random;
@@ -159,7 +159,7 @@ fn random_drawing_in_parts_has_the_results_of_whole_requests() {
     if uses_libc_host() {
         return;
     }
-    let [cutting, stock] = [cutting_setup(), Setup::stock(Kind::Xvfb)].map(with_all_depths);
+    let [cutting, stock] = [cutting_setup(), Setup::stock(ServerKind::Xvfb)].map(with_all_depths);
     let mut wires = [&cutting, &stock].map(Fixture::native);
     let [world, same] = wires.each_mut().map(World::new);
     assert_eq!(world, same, "the same ids on both servers");

@@ -6,7 +6,7 @@ use super::world::message;
 use super::{cutting_setup, drawing};
 use crate::fixture::{Fixture, in_parallel, uses_libc_host};
 use crate::wire::{Wire, opcode};
-use xqos_lab::server::{Kind, Setup};
+use xqos_lab::server::{ServerKind, Setup};
 
 /// The byte that the other client leaves in the server's memory.
 const PATTERN: u8 = 0xa5;
@@ -113,7 +113,7 @@ fn replies_contain_nothing_that_another_client_has_freed() {
     if uses_libc_host() {
         return;
     }
-    let servers = [cutting_setup(), Setup::stock(Kind::Xvfb)].map(drawing::with_all_depths);
+    let servers = [cutting_setup(), Setup::stock(ServerKind::Xvfb)].map(drawing::with_all_depths);
     let [is, wanted] = servers.each_ref().map(replies);
     for (at, (is, wanted)) in is.iter().zip(&wanted).enumerate() {
         assert!(is == wanted, "reply {at}, first byte {:?}", (0..is.len()).find(|&at| is.get(at) != wanted.get(at)));

@@ -22,7 +22,7 @@ use xqos_abi::ring::{Next, Reader};
 use xqos_abi::trace::{Entry, Event, Level};
 use xqos_client::Control;
 use xqos_core::{ClientId, Fact};
-use xqos_lab::server::{Kind, Module, Setup};
+use xqos_lab::server::{Module, ServerKind, Setup};
 use xqos_testkit::Random;
 
 /// The level at which DAMAGE reports only that there is damage.
@@ -248,7 +248,7 @@ impl Form {
         };
         let (cutting, (control, busy)) = Site::start(setup, &segment, connect);
         let connect = |fixture: &Fixture| (0..=busy.len()).map(|_| fixture.native()).collect::<Vec<_>>();
-        let (stock, fillers) = Site::start(Setup::stock(Kind::Xvfb), &segment, connect);
+        let (stock, fillers) = Site::start(Setup::stock(ServerKind::Xvfb), &segment, connect);
         assert_eq!(cutting.known, stock.known, "the same ids and numbers on both servers");
         let reader = control.start_trace(Level::Requests, 1 << 18).unwrap();
         let trace = Trace { reader, bases: BTreeMap::new(), cuts: 0, finished: 0, _control: control };
@@ -384,7 +384,7 @@ fn check(form: &mut Form, name: &str, cases: u64) {
 
 /// A server with a time limit for each part, two busy clients, and large requests.
 fn with_part_time(part_us: &str, size: usize) -> Form {
-    let mut setup = setup(Kind::Xvfb);
+    let mut setup = setup(ServerKind::Xvfb);
     setup.module = Some(Module { slice_us: Some(200), ..module() });
     setup.environment.push(("XQOS_CUT_US".into(), part_us.into()));
     Form::start(setup, 2, size)

@@ -13,7 +13,7 @@ use crate::wire::{Wire, opcode};
 use xqos_abi::{ByteOrder, CutReport, PolicyChange, Request, ServerInfo};
 use xqos_client::Control;
 use xqos_core::PolicyKind;
-use xqos_lab::server::{Kind, Setup};
+use xqos_lab::server::{ServerKind, Setup};
 use xqos_testkit::Random;
 
 fn report(control: &Control) -> CutReport {
@@ -357,11 +357,11 @@ fn is_aside(fixture: &Fixture) -> bool {
 fn a_rest_is_finished_before_the_size_of_the_screen_changes() {
     const QUERY_TREE: u8 = 15;
     const CONFIGURE_WINDOW: u8 = 12;
-    if is_missing(Kind::Xephyr) {
+    if is_missing(ServerKind::Xephyr) {
         return;
     }
     let change = |setup: &mut Setup| {
-        setup.kind = Kind::Xephyr;
+        setup.kind = ServerKind::Xephyr;
         setup.arguments.push("-resizeable".into());
     };
     let Some((_turn, mut fixture)) = start(change) else { return };

@@ -41,7 +41,7 @@ fn another_user_may_only_change_itself() {
     if is_not_root() {
         return;
     }
-    let mut wanted = setup(Kind::Xvfb);
+    let mut wanted = setup(ServerKind::Xvfb);
     wanted.arguments.push("-ac".into());
     let fixture = Fixture::start(&wanted);
     let mut own = fixture.native();
@@ -64,7 +64,7 @@ fn another_user_may_only_change_itself() {
 #[test]
 fn a_remote_client_may_only_change_itself() {
     let _turn = in_parallel();
-    let mut wanted = setup(Kind::Xvfb);
+    let mut wanted = setup(ServerKind::Xvfb);
     wanted.arguments.extend(["-ac", "-listen", "tcp"].map(Into::into));
     let fixture = Fixture::start(&wanted);
     let mut own = fixture.native();
@@ -87,7 +87,7 @@ fn an_untrusted_client_does_not_see_the_extension() {
     let _turn = in_parallel();
     let file = std::env::temp_dir().join(format!("xqos-server-test-{}-security", std::process::id()));
     std::fs::write(&file, authority_entry(COOKIE, &[9; 16])).unwrap();
-    let mut wanted = setup(Kind::Xvfb);
+    let mut wanted = setup(ServerKind::Xvfb);
     wanted.arguments.extend(["+extension".into(), "SECURITY".into(), "-auth".into(), file.clone().into()]);
     let fixture = Fixture::start(&wanted);
     std::fs::remove_file(file).unwrap();
