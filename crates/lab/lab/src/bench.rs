@@ -13,7 +13,7 @@ mod run;
 
 pub use compare::{Comparison, compare};
 pub use report::{publish, report, table};
-pub use run::{Options, run};
+pub use run::{BenchOptions, run};
 
 #[cfg(test)]
 pub(crate) use report::text;

@@ -44,7 +44,7 @@ impl Host {
 }
 
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct ChaosOptions {
     pub host: Host,
     pub seed: u64,
     /// The run ends at either limit, whichever is reached first.
@@ -75,15 +75,15 @@ impl RunCounts {
 }
 
 /// Runs the operations. The error names what failed and how to repeat it.
-pub fn run(options: &Options) -> Result<RunCounts> {
+pub fn run(options: &ChaosOptions) -> Result<RunCounts> {
     let mut setup = Setup::with_module(ServerKind::Xvfb, Module::new(&options.module));
     setup.resets = true;
     setup.environment.push(("XQOS_HOST".into(), options.host.name().into()));
     let stage = Stage::start(&setup)?;
     let is_below = stage.witness()?.is_served_through_libc().unwrap_or(false);
     ensure!(is_below == (options.host == Host::Libc), "xqos is not loaded through host {}", options.host.name());
-    let mut run = Run { stage, counters: Counters::default(), idle_state: None, counts: RunCounts::default() };
-    let watch = Watch::start(run.stage.server.pid());
+    let mut run = ChaosRun { stage, counters: Counters::default(), idle_state: None, counts: RunCounts::default() };
+    let watch = Watchdog::start(run.stage.server.pid());
     let (mut dice, began) = (Dice::new(options.seed), Instant::now());
     while run.counts.operations < options.operations && began.elapsed() < Duration::from_secs(options.seconds) {
         let op = if run.counts.operations == FIRST_LIFE { Op::Reset } else { op::draw(&mut dice) };
@@ -99,7 +99,7 @@ pub fn run(options: &Options) -> Result<RunCounts> {
     Ok(run.counts)
 }
 
-struct Run {
+struct ChaosRun {
     stage: Stage,
     counters: Counters,
     /// State after the first reset.
@@ -107,7 +107,7 @@ struct Run {
     counts: RunCounts,
 }
 
-impl Run {
+impl ChaosRun {
     fn step(&mut self, op: &Op) -> Result<()> {
         self.stage.perform(op)?;
         self.counts.operations += 1;
@@ -129,7 +129,7 @@ impl Run {
         Ok(())
     }
 
-    fn failure(&self, op: &Op, options: &Options, watch: &Watch) -> String {
+    fn failure(&self, op: &Op, options: &ChaosOptions, watch: &Watchdog) -> String {
         let (seed, host, number) = (options.seed, options.host.name(), self.counts.operations);
         let late = if watch.has_ended_it.load(Ordering::Relaxed) {
             format!("no answer within {BOUND_S} s; ")
@@ -146,15 +146,15 @@ impl Run {
 }
 
 /// Kills a server that takes too long, so that threads that wait for it get an error.
-struct Watch {
+struct Watchdog {
     begins: Sender<()>,
     has_ended_it: Arc<AtomicBool>,
 }
 
-impl Watch {
-    fn start(server: u32) -> Watch {
+impl Watchdog {
+    fn start(server: u32) -> Watchdog {
         let (begins, begun) = channel();
-        let watch = Watch { begins, has_ended_it: Arc::default() };
+        let watch = Watchdog { begins, has_ended_it: Arc::default() };
         let has_ended_it = Arc::clone(&watch.has_ended_it);
         std::thread::spawn(move || {
             let bound = Duration::from_secs(BOUND_S);

@@ -68,7 +68,7 @@ impl Perf {
         }
     }
 
-    pub fn run(&self, display: &str, repeat: u64) -> Result<Vec<Run>> {
+    pub fn run(&self, display: &str, repeat: u64) -> Result<Vec<PerfRun>> {
         let mut client = PerfClient::start(display, self, repeat)?;
         poll(Duration::from_secs(120), Duration::from_millis(2), || Ok((!client.process.is_running()).then_some(())))?
             .with_context(|| format!("x11perf -{} did not end", self.test))?;
@@ -82,7 +82,7 @@ impl Perf {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub struct Run {
+pub struct PerfRun {
     pub ended: Instant,
     pub operations: u64,
 }
@@ -174,7 +174,7 @@ impl Drop for Load {
 #[derive(Debug)]
 struct PerfClient {
     process: Owned,
-    runs: Arc<Mutex<Vec<Run>>>,
+    runs: Arc<Mutex<Vec<PerfRun>>>,
     reader: Option<JoinHandle<()>>,
 }
 
@@ -191,7 +191,7 @@ impl PerfClient {
         Ok(PerfClient { process, runs, reader: Some(reader) })
     }
 
-    fn runs(&self) -> Vec<Run> {
+    fn runs(&self) -> Vec<PerfRun> {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -210,11 +210,11 @@ impl PerfClient {
     }
 }
 
-fn stamp_lines(output: ChildStdout, runs: &Mutex<Vec<Run>>) {
+fn stamp_lines(output: ChildStdout, runs: &Mutex<Vec<PerfRun>>) {
     for line in BufReader::new(output).lines().map_while(Result::ok) {
         let ended = Instant::now();
         if let Some(operations) = parse_run(&line) {
-            runs.lock().unwrap_or_else(PoisonError::into_inner).push(Run { ended, operations });
+            runs.lock().unwrap_or_else(PoisonError::into_inner).push(PerfRun { ended, operations });
         }
     }
 }
@@ -227,7 +227,7 @@ fn parse_run(line: &str) -> Option<u64> {
 }
 
 /// Runs follow each other without a gap. A run that crosses `from` or `to` counts in proportion.
-fn operations_between(runs: &[Run], from: Instant, to: Instant) -> f64 {
+fn operations_between(runs: &[PerfRun], from: Instant, to: Instant) -> f64 {
     runs.windows(2)
         .map(|pair| {
             let (began, ended) = (pair[0].ended, pair[1].ended);
@@ -257,8 +257,8 @@ mod tests {
     fn a_run_across_the_border_counts_in_proportion() {
         let start = Instant::now();
         let at = |ms| start + Duration::from_millis(ms);
-        let runs: Vec<Run> =
-            [(100, 50), (200, 50), (400, 100)].map(|(ms, operations)| Run { ended: at(ms), operations }).to_vec();
+        let runs: Vec<PerfRun> =
+            [(100, 50), (200, 50), (400, 100)].map(|(ms, operations)| PerfRun { ended: at(ms), operations }).to_vec();
         let close = |from, to, expected: f64| {
             let counted = operations_between(&runs, at(from), at(to));
             assert!((counted - expected).abs() < 1e-9, "{from}..{to}: {counted}, not {expected}");

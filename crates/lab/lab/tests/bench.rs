@@ -5,7 +5,7 @@
 
 use std::fs;
 use std::path::PathBuf;
-use xqos_lab::bench::{self, Options};
+use xqos_lab::bench::{self, BenchOptions};
 use xqos_lab::experiments;
 use xqos_testkit::Folder;
 
@@ -14,7 +14,7 @@ fn results_are_stored_and_rendered_again() {
     let folder = Folder::new("bench");
     let output = folder.path.join("out");
     let names = ["memory", "fairness"].map(str::to_owned).to_vec();
-    let options = Options { names, out: output.clone(), quick: true, trials: 5, again: false, module: None };
+    let options = BenchOptions { names, out: output.clone(), quick: true, trials: 5, again: false, module: None };
     bench::run(experiments::all(), &options).unwrap();
     let read = |name: &str| fs::read_to_string(output.join(name)).unwrap();
     let findings: serde_json::Value = serde_json::from_str(&read("results.json")).unwrap();
@@ -38,7 +38,7 @@ fn a_missing_module_is_reported_before_measuring() {
     let output = folder.path.join("out");
     let module = Some(PathBuf::from("/nowhere/module.so"));
     let names = vec!["memory".into()];
-    let options = Options { names, out: output.clone(), quick: true, trials: 1, again: false, module };
+    let options = BenchOptions { names, out: output.clone(), quick: true, trials: 1, again: false, module };
     let error = bench::run(experiments::all(), &options).unwrap_err().to_string();
     assert!(error.contains("/nowhere/module.so") && !output.exists(), "{error}");
 }

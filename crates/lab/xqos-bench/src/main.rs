@@ -181,7 +181,7 @@ impl CommandLine {
             Action::Check { files } => check(files),
             Action::Run { names, out, quick, trials, again } => bench::run(
                 experiments::all(),
-                &bench::Options {
+                &bench::BenchOptions {
                     names: names.clone(),
                     out: out.clone(),
                     quick: *quick,
@@ -192,7 +192,7 @@ impl CommandLine {
             ),
             Action::Packaging(packaging) => packaging.perform(CommandLine::command(), "xqos-bench"),
             Action::Chaos { seconds, operations, seed, host, verbose } => {
-                let counts = chaos::run(&chaos::Options {
+                let counts = chaos::run(&chaos::ChaosOptions {
                     host: *host,
                     seed: *seed,
                     seconds: *seconds,

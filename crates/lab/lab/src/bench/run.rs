@@ -24,7 +24,7 @@ const MEASURED: &str = "measured";
 
 /// Options of `xqos bench run`, whose help explains them.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct BenchOptions {
     pub names: Vec<String>,
     pub out: PathBuf,
     pub quick: bool,
@@ -36,7 +36,7 @@ pub struct Options {
 
 /// Measures, writes and prints. SIGINT, SIGTERM or SIGHUP ends everything that was started; this process then exits
 /// with status 130.
-pub fn run(mut known: Vec<Experiment>, options: &Options) -> Result<()> {
+pub fn run(mut known: Vec<Experiment>, options: &BenchOptions) -> Result<()> {
     let chosen = choose(&mut known, &options.names)?;
     let chosen: Vec<&Experiment> = chosen.into_iter().map(|at| &known[at]).collect();
     let module = server::find_module(options.module.as_deref())?;
@@ -49,11 +49,11 @@ pub fn run(mut known: Vec<Experiment>, options: &Options) -> Result<()> {
     outcome
 }
 
-fn run_chosen(options: &Options, known: &[Experiment], chosen: &[&Experiment], module: PathBuf) -> Result<()> {
+fn run_chosen(options: &BenchOptions, known: &[Experiment], chosen: &[&Experiment], module: PathBuf) -> Result<()> {
     xqos_sys::adopt_orphans().context("cannot adopt orphaned processes")?;
     let server = Setup::stock(ServerKind::Xvfb).start()?.version()?;
     let subject = Subject { server, module: machine::module_version(&module)? };
-    let outcomes = Run { options, module, subject }.all(chosen)?;
+    let outcomes = BenchRun { options, module, subject }.all(chosen)?;
     let found = read_all(known, &options.out)?;
     write_findings(&options.out, &found)?;
     if chosen.len() > 1 {
@@ -63,17 +63,17 @@ fn run_chosen(options: &Options, known: &[Experiment], chosen: &[&Experiment], m
     verdict(&outcomes)
 }
 
-struct Run<'a> {
-    options: &'a Options,
+struct BenchRun<'a> {
+    options: &'a BenchOptions,
     module: PathBuf,
     subject: Subject,
 }
 
 /// What was done for an experiment, or why it could not run.
-type Outcome = Result<&'static str>;
+type ExperimentResult = Result<&'static str>;
 
-impl Run<'_> {
-    fn all(&self, chosen: &[&Experiment]) -> Result<Vec<(String, Outcome)>> {
+impl BenchRun<'_> {
+    fn all(&self, chosen: &[&Experiment]) -> Result<Vec<(String, ExperimentResult)>> {
         let to_do = |experiment: &&&Experiment| self.stored(experiment).is_none();
         let estimates = |from: usize| chosen[from..].iter().filter(to_do).map(|one| self.estimate_s(one)).sum();
         let mut pace = Pace::default();
@@ -100,7 +100,7 @@ impl Run<'_> {
         experiment.estimate_s(self.options.quick, self.options.trials)
     }
 
-    fn one(&self, experiment: &Experiment, progress: Progress) -> Result<Outcome> {
+    fn one(&self, experiment: &Experiment, progress: Progress) -> Result<ExperimentResult> {
         if let Some(stored) = self.stored(experiment) {
             let measured = machine::date(stored.machine.measured_at);
             progress.note(&format!("kept the result of {measured}; use --again to measure again"));
@@ -159,7 +159,7 @@ fn text(finding: &Finding) -> String {
     of_one(finding, Build::of(std::slice::from_ref(finding))) + "\n"
 }
 
-fn said(outcome: &Outcome) -> String {
+fn said(outcome: &ExperimentResult) -> String {
     let missing = |error: &Error| error.downcast_ref::<Missing>().map(|missing| format!("skipped: {missing}"));
     match outcome {
         Ok(done) => (*done).to_owned(),
@@ -167,7 +167,7 @@ fn said(outcome: &Outcome) -> String {
     }
 }
 
-fn table(outcomes: &[(String, Outcome)]) -> Table {
+fn table(outcomes: &[(String, ExperimentResult)]) -> Table {
     let mut table = Table::new("", &["experiment", "status"]);
     // The reason may include a server's log, so print only the first line.
     let first_line = |text: String| text.lines().next().unwrap_or_default().to_owned();
@@ -176,8 +176,8 @@ fn table(outcomes: &[(String, Outcome)]) -> Table {
 }
 
 /// Returns an error if an experiment could not run.
-fn verdict(outcomes: &[(String, Outcome)]) -> Result<()> {
-    let reason = |(name, outcome): &(String, Outcome)| {
+fn verdict(outcomes: &[(String, ExperimentResult)]) -> Result<()> {
+    let reason = |(name, outcome): &(String, ExperimentResult)| {
         let missing = outcome.as_ref().err()?.downcast_ref::<Missing>();
         Some(missing.map_or_else(|| name.clone(), |missing| format!("{name} ({missing})")))
     };
@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn a_missing_program_skips_and_any_other_error_fails() {
-        let skipped: Outcome = Err(Error::new(Missing::new("mpv")).context("the film"));
+        let skipped: ExperimentResult = Err(Error::new(Missing::new("mpv")).context("the film"));
         assert_eq!(said(&skipped), "skipped: mpv is missing: install Debian's package mpv");
         let failed = Err(anyhow!("no answer").context("the film"));
         assert_eq!(said(&failed), "failed: the film: no answer");
