@@ -10,7 +10,7 @@ mod long;
 
 pub use long::Long;
 
-use crate::canvas::Place;
+use crate::canvas::ScreenArea;
 use crate::input::ProgramWindow;
 use crate::process::Owned;
 use crate::program;
@@ -32,7 +32,7 @@ pub enum Role {
     /// Redraws after each Expose and each key press, once it has used this much processor time.
     Answerer {
         work_us: u32,
-        place: Place,
+        place: ScreenArea,
     },
     /// Shows an image of 3.4 MB.
     Background,

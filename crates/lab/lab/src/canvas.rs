@@ -6,7 +6,7 @@ use x11rb::connection::Connection;
 use x11rb::protocol::xproto::{ConnectionExt, CreateGCAux, CreateWindowAux, Gcontext, Window, WindowClass};
 
 /// Left, top, width and height on the screen.
-pub type Place = (i16, i16, u16, u16);
+pub type ScreenArea = (i16, i16, u16, u16);
 
 #[derive(Clone, Copy, Debug)]
 pub struct Canvas {
@@ -18,7 +18,7 @@ impl Canvas {
     /// Creates the window. It is on the screen when this function returns.
     pub fn show(
         connection: &impl Connection,
-        place: Place,
+        place: ScreenArea,
         look: CreateWindowAux,
         ink: &CreateGCAux,
     ) -> Result<Canvas> {

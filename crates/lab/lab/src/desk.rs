@@ -4,7 +4,7 @@
 //!
 //! A manager is ready when it owns its selection on screen 0. All programs end when their owner is dropped.
 
-use crate::canvas::Place;
+use crate::canvas::ScreenArea;
 use crate::folder::Folder;
 use crate::input::{Input, ProgramWindow};
 use crate::mpv::film;
@@ -25,7 +25,7 @@ const GRACE: Duration = Duration::from_millis(1500);
 /// Time for the programs to show their first windows.
 const SETTLING: Duration = Duration::from_secs(3);
 /// Place of the toolkit's window. At no size does it cover the terminal for typing or the painted rectangle.
-const PLACE: Place = (680, 30, 270, 500);
+const PLACE: ScreenArea = (680, 30, 270, 500);
 const UP: u8 = 4;
 const DOWN: u8 = 5;
 /// openbox and xfwm4 resize a window with this button while this key is held down.
@@ -50,7 +50,7 @@ p.textContent='line '+i+' of a text that is long enough to be read '.repeat(2);d
 setInterval(()=>{n=(n+12)%6000;window.scrollTo(0,n<3000?n:6000-n)},33)</script>";
 
 named! {
-    pub enum Program {
+    pub enum DeskProgram {
         Player = "player",
         Terminal = "terminal",
         Page = "page",
@@ -71,25 +71,25 @@ pub struct Desk {
 
 impl Desk {
     /// Starts the programs in the given order, because a window manager places each window according to earlier ones.
-    pub fn start(server: &Server, wanted: &[Program]) -> Result<Desk> {
+    pub fn start(server: &Server, wanted: &[DeskProgram]) -> Result<Desk> {
         let folder = Folder::create()?;
         let (mut programs, mut player, mut toolkit) = (Vec::new(), None, None);
         for program in wanted {
             match program {
-                Program::Player => {
+                DeskProgram::Player => {
                     let mut command = Command::new("mpv");
                     command.args(["--no-border", "--geometry=+0+20", "--title=player"]).args(film((640, 360), 30));
                     player = Some(ProgramWindow::start(server, command, (AtomEnum::WM_NAME, "player"))?);
                 }
-                Program::Terminal => {
+                DeskProgram::Terminal => {
                     let prints = "while :; do seq 1 200; sleep 0.05; done";
                     let mut terminal = Command::new("xterm");
                     terminal.args(["-geometry", "100x24+0+500", "-e", "sh", "-c", prints]);
                     programs.push(("xterm", start(server, &mut terminal)?));
                 }
-                Program::Page => programs.push(("chromium", browser(server, &folder, SCROLLING, "500,350")?)),
-                Program::Animation => programs.push(("chromium", browser(server, &folder, MOVING, "700,700")?)),
-                Program::List => {
+                DeskProgram::Page => programs.push(("chromium", browser(server, &folder, SCROLLING, "500,350")?)),
+                DeskProgram::Animation => programs.push(("chromium", browser(server, &folder, MOVING, "700,700")?)),
+                DeskProgram::List => {
                     std::thread::sleep(SETTLING);
                     toolkit = Some(Toolkit::start(server, &folder)?);
                 }

@@ -60,20 +60,20 @@ impl Disturbance {
     }
 }
 
-/// State at the beginning of a measurement. [`Watch::end`] reports the disturbance since then.
+/// State at the beginning of a measurement. [`DisturbanceWatch::end`] reports the disturbance since then.
 #[derive(Debug)]
-pub struct Watch {
+pub struct DisturbanceWatch {
     ticks: Ticks,
     own: u64,
     pressure_us: Option<u64>,
     began: Instant,
 }
 
-impl Watch {
+impl DisturbanceWatch {
     /// `None` if the kernel does not report it.
-    pub fn begin() -> Option<Watch> {
+    pub fn begin() -> Option<DisturbanceWatch> {
         let ticks = machine::ticks()?;
-        Some(Watch { ticks, own: used_ticks(), pressure_us: pressure_us(), began: Instant::now() })
+        Some(DisturbanceWatch { ticks, own: used_ticks(), pressure_us: pressure_us(), began: Instant::now() })
     }
 
     /// Servers and clients may have ended meanwhile, but this process must have waited for (reaped) them.

@@ -41,12 +41,12 @@ use std::thread;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mistake {
     /// The quoted text, or a line number.
-    at: Place,
+    at: MistakeLocation,
     what: String,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-enum Place {
+enum MistakeLocation {
     Text(String),
     Line(usize),
 }
@@ -69,15 +69,17 @@ struct Measured {
 
 impl Mistake {
     fn at(text: &str, what: impl Into<String>) -> Mistake {
-        Mistake { at: Place::Text(text.to_owned()), what: what.into() }
+        Mistake { at: MistakeLocation::Text(text.to_owned()), what: what.into() }
     }
 
     /// `FILE:LINE: TEXT`.
     fn message(&self, path: &str, text: &str) -> String {
         let line_of = |at: usize| text[..at].matches('\n').count() + 1;
         let line = match &self.at {
-            Place::Line(line) => *line,
-            Place::Text(at) => text.find(&format!("\"{at}\"")).or_else(|| text.find(at.as_str())).map_or(1, line_of),
+            MistakeLocation::Line(line) => *line,
+            MistakeLocation::Text(at) => {
+                text.find(&format!("\"{at}\"")).or_else(|| text.find(at.as_str())).map_or(1, line_of)
+            }
         };
         format!("{path}:{line}: {}", self.what)
     }
@@ -99,7 +101,7 @@ impl Experiment {
     fn of_text(name: &str, text: &str) -> Result<Experiment, Mistake> {
         let definition: Definition = toml::from_str(text).map_err(|error| {
             let line = error.span().map_or(1, |span| text[..span.start].matches('\n').count() + 1);
-            Mistake { at: Place::Line(line), what: error.message().to_owned() }
+            Mistake { at: MistakeLocation::Line(line), what: error.message().to_owned() }
         })?;
         let axes = data::axes(&definition);
         if let Some(empty) = axes.iter().find(|axis| axis.values.is_empty()) {

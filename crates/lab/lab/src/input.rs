@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Programs that show a window, and their user's input: pointer and keys, injected through XTEST.
 
-use crate::canvas::Place;
+use crate::canvas::ScreenArea;
 use crate::poll::poll;
 use crate::process::Owned;
 use crate::server::Server;
@@ -40,7 +40,7 @@ impl ProgramWindow {
     }
 
     /// Asks the window manager to change the window's place and size.
-    pub fn put(&self, server: &Server, (x, y, width, height): Place) -> Result<()> {
+    pub fn put(&self, server: &Server, (x, y, width, height): ScreenArea) -> Result<()> {
         let place = ConfigureWindowAux::new().x(i32::from(x)).y(i32::from(y));
         let place = place.width(u32::from(width)).height(u32::from(height));
         Ok(server.connect()?.configure_window(self.window, &place)?.check()?)

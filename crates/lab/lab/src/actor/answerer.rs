@@ -5,7 +5,7 @@
 //! Like a toolkit, it reads all pending events, works, draws once, and then waits for further events.
 
 use super::say_ready;
-use crate::canvas::{Canvas, Place};
+use crate::canvas::{Canvas, ScreenArea};
 use crate::processor::burn;
 use anyhow::Result;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use x11rb::protocol::xproto::{ChangeGCAux, ConnectionExt, CreateGCAux, CreateWin
 /// Height of a drawn line, and of the gap below it.
 const LINE: [u16; 2] = [9, 5];
 
-pub(super) fn perform(work: Duration, place: Place) -> Result<()> {
+pub(super) fn perform(work: Duration, place: ScreenArea) -> Result<()> {
     let (connection, _) = xqos_client::connect(None)?;
     let events = EventMask::EXPOSURE | EventMask::KEY_PRESS;
     let look = CreateWindowAux::new().background_pixel(0x00ff_ffff).event_mask(events);

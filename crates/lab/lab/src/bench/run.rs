@@ -7,7 +7,7 @@
 
 use super::report::{of_one, write_findings};
 use super::{Experiment, choose, interrupt, print};
-use crate::disturbance::Watch;
+use crate::disturbance::DisturbanceWatch;
 use crate::machine::{self, Machine};
 use crate::program::Missing;
 use crate::render;
@@ -145,11 +145,11 @@ impl BenchRun<'_> {
         let of = format!("{server}, module {module}, quick {quick}, pairs {pairs}");
         let bench = Bench { quick, pairs, module: self.module.clone(), progress, parts: (parts, of) };
         let machine = Machine::facts(server, module);
-        let watch = Watch::begin();
+        let watch = DisturbanceWatch::begin();
         bench.progress.say("starting");
         let raw = experiment.run(&bench)?;
         bench.progress.done();
-        let disturbance = watch.and_then(Watch::end);
+        let disturbance = watch.and_then(DisturbanceWatch::end);
         Ok(Stored { experiment: experiment.name.clone(), quick, pairs, machine, disturbance, data: Data::Raw(raw) })
     }
 }

@@ -7,7 +7,7 @@ use super::format::{Definition, LoadText, ServerText, Setting};
 use super::measure::Measure;
 use super::texts::{groups, level, managers, nice, one_of, policy, processor, reservation, time, whole};
 use crate::actor::Long;
-use crate::desk::{Managers, Program};
+use crate::desk::{DeskProgram, Managers};
 use crate::flood::Drawing;
 use crate::load::{Placement, RUN};
 use crate::server::{self, Compositor, Module, Setup};
@@ -54,7 +54,7 @@ pub(super) struct Case {
 #[derive(Clone, Debug)]
 pub(super) struct Desktop {
     pub managers: Option<Managers>,
-    pub programs: Vec<Program>,
+    pub programs: Vec<DeskProgram>,
 }
 
 /// Clients of one kind, with their reservations and weights.
@@ -68,7 +68,7 @@ pub(super) struct LoadOf {
     pub reserve: Option<Reservation>,
     pub weight: Option<u32>,
     pub priority: Option<i32>,
-    pub group: Option<Group>,
+    pub group: Option<LoadGroup>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -84,7 +84,7 @@ pub(super) enum LoadKind {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Group {
+pub(super) struct LoadGroup {
     pub name: String,
     pub cap_ppm: Option<u32>,
     pub reserve: Option<Reservation>,
@@ -155,7 +155,7 @@ pub(super) fn case(definition: &Definition, axes: &[AxisValues], cell: &Cell) ->
     let slice_us = read(&setting.slice, fill, &slice)?;
     let managers = read(&setting.managers, fill, managers)?.flatten();
     let programs = setting.desk.iter().flatten();
-    let programs = programs.map(|name| one_of(Program::ALL, &fill(name)).map_err(|what| Mistake::at(name, what)));
+    let programs = programs.map(|name| one_of(DeskProgram::ALL, &fill(name)).map_err(|what| Mistake::at(name, what)));
     let desktop = Desktop { managers, programs: programs.collect::<Result<_, _>>()? };
     let has_desktop = managers.is_some() || !desktop.programs.is_empty() || measure == Measure::OnScreen;
     let case = Case {
@@ -298,7 +298,7 @@ fn load_of(text: &LoadText, clients: Option<usize>, fill: &impl Fn(&str) -> Stri
     })?;
     let group = |name: &String| {
         let cap_ppm = text.cap.map(|cap| (cap * 1e6) as u32);
-        Ok(Group { name: fill(name), cap_ppm, reserve: read(&text.group_reserve, fill, reservation)? })
+        Ok(LoadGroup { name: fill(name), cap_ppm, reserve: read(&text.group_reserve, fill, reservation)? })
     };
     Ok(LoadOf {
         name: text.name.as_ref().map_or_else(|| kind.name(), |name| fill(name)),

@@ -9,7 +9,7 @@
 use super::case::Case;
 use super::data::{Figures, named};
 use crate::actor::{self, Role};
-use crate::canvas::Place;
+use crate::canvas::ScreenArea;
 use crate::folder::Folder;
 use crate::input::{Input, ProgramWindow};
 use crate::process::Owned;
@@ -33,8 +33,8 @@ use xqos_sys::monotonic_ns;
 /// Time that the editor in Shatrov's message needed for each redraw.
 const WORK_US: u32 = 25_000;
 /// Places on the screen of the program below and of the program that echoes keys.
-const PLACE: Place = (200, 150, 1200, 800);
-const ECHO_PLACE: Place = (1450, 150, 100, 100);
+const PLACE: ScreenArea = (200, 150, 1200, 800);
+const ECHO_PLACE: ScreenArea = (1450, 150, 100, 100);
 /// A typical size. The window covers the program below during the whole drag.
 const CLOCK: &str = "600x450+260+250";
 /// A point in xclock's title bar between twm's two buttons, relative to the window's corner.

@@ -8,7 +8,7 @@ use super::loads::{Calibrated, Running};
 use super::measure::Measure;
 use super::measuring::measure;
 use super::started::Started;
-use crate::disturbance::Watch;
+use crate::disturbance::DisturbanceWatch;
 use crate::process;
 use crate::processor::{Pinned, Reserved, SCENE, boost};
 use crate::program::require;
@@ -176,12 +176,12 @@ impl<'a> Stage<'a> {
         if !case.measure.warms_up() {
             std::thread::sleep(case.warm_up);
         }
-        let watch = Watch::begin();
+        let watch = DisturbanceWatch::begin();
         let control = control.filter(|_| case.setting.unasked != Some(true));
         let before = Count::before(server, control, &loads.running)?;
         let found = measure(case, (server, screen.as_mut()), &mut self.calibrated, quick)?;
         let after = Count::after(server, control, &loads.running)?;
-        let steal = watch.and_then(Watch::end).map_or(0.0, |disturbance| disturbance.steal);
+        let steal = watch.and_then(DisturbanceWatch::end).map_or(0.0, |disturbance| disturbance.steal);
         drop((processor, loan));
         let mut trial = Trial { case: case.cell.clone(), turn, values: found.values, samples: found.samples };
         trial.values.insert("steal".to_owned(), steal);

@@ -29,7 +29,7 @@ const USERS: u32 = 200;
 const SEED_STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// A program's requests: bursts of random length with random pauses.
-pub(super) struct Program {
+pub(super) struct ProgramTraffic {
     pub(super) name: &'static str,
     /// True if it runs as root, because it belongs to the host and not to a user.
     is_of_host: bool,
@@ -49,13 +49,13 @@ const fn program(
     rest_ms: u64,
     (requests, request_us, request): (u64, u64, u32),
     (atoms, syncs): (u32, u64),
-) -> Program {
+) -> ProgramTraffic {
     let (rest_ns, request_ns) = (rest_ms * MS, request_us * 1_000);
-    Program { name, is_of_host, rest_ns, requests, request_ns, request, atoms, syncs }
+    ProgramTraffic { name, is_of_host, rest_ns, requests, request_ns, request, atoms, syncs }
 }
 
 /// Opcodes: 62 CopyArea, 66 PolySegment, 70 PolyFillRectangle, 72 PutImage, 73 GetImage, 74 PolyText8.
-pub(super) const PROGRAMS: [Program; 9] = [
+pub(super) const PROGRAMS: [ProgramTraffic; 9] = [
     program(("xterm", false), 90, (12, 15, 74), (18, 2)),
     program(("emacs", false), 120, (40, 20, 74), (254, 25)),
     program(("firefox", false), 35, (30, 60, 72), (40, 5)),
@@ -162,7 +162,7 @@ impl Session {
         Workload { began: BEGAN, ended: BEGAN.after(SPAN_NS), plans: plans.collect() }
     }
 
-    fn plan(&self, place: usize, program: &Program) -> Plan {
+    fn plan(&self, place: usize, program: &ProgramTraffic) -> Plan {
         let mut dice = Session::dice(self.number, place as u64 + 1);
         let id = ClientId(place as u16 + 1);
         let uid = if program.is_of_host { 0 } else { self.user };
@@ -184,7 +184,7 @@ impl Session {
     }
 }
 
-impl Program {
+impl ProgramTraffic {
     fn burst(&self, dice: &mut Dice) -> Burst {
         let requests = 1 + dice.below(self.requests * 2) as u32;
         // From 0.5 to 2.5 times the program's figure; medium lengths are the most frequent.
