@@ -8,7 +8,7 @@ use crate::disturbance::Disturbance;
 use crate::experiments;
 use crate::render::is_numeric;
 use crate::results::{Build, Finding, conclusions, with_figures};
-use crate::study::{Chart, Table, Verdict};
+use crate::study::{Chart, GoalCheck, Table};
 use anyhow::Result;
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 use std::fmt::Write;
@@ -72,7 +72,7 @@ fn list(conclusions: &[String]) -> String {
 fn contents(findings: &[Finding]) -> String {
     let build = Build::of(findings);
     let links = findings.iter().map(|finding| {
-        let goals = finding.study.verdicts.iter().filter_map(Verdict::is_met);
+        let goals = finding.study.verdicts.iter().filter_map(GoalCheck::is_met);
         let (met, goals) = (goals.clone().filter(|&met| met).count(), goals.count());
         let state = if met == goals { "met" } else { "missed" };
         let score = if goals > 0 { format!("<span class=\"{state}\">{met}/{goals}</span>") } else { String::new() };
@@ -129,7 +129,7 @@ fn write_chart<'a>(out: &mut String, chart: &'a Chart, charts: &mut Vec<&'a Char
     charts.push(chart);
 }
 
-fn card(verdict: &Verdict) -> String {
+fn card(verdict: &GoalCheck) -> String {
     let outcome = match verdict.is_met() {
         None => verdict.text(),
         Some(_) => format!("goal {}: {}", typeset(&verdict.goal_text()), verdict.text()),
@@ -142,9 +142,9 @@ fn card(verdict: &Verdict) -> String {
     )
 }
 
-fn verdicts(verdicts: &[Verdict]) -> String {
+fn verdicts(verdicts: &[GoalCheck]) -> String {
     let head = ["measured", "goal", "verdict", "range of the pairs"].map(|name| format!("<th>{name}</th>")).concat();
-    let row = |verdict: &Verdict| {
+    let row = |verdict: &GoalCheck| {
         let [value, goal] = [verdict.value_text(), verdict.goal_text()].map(|text| escape(&typeset(&text)));
         let [what, text, range] = [&verdict.what, &verdict.text(), &verdict.spread_text()].map(|text| escape(text));
         let class = state(verdict);
@@ -177,7 +177,7 @@ fn framed(caption: &str, head: &str, rows: impl Iterator<Item = String>) -> Stri
     )
 }
 
-fn state(verdict: &Verdict) -> &'static str {
+fn state(verdict: &GoalCheck) -> &'static str {
     match verdict.is_met() {
         Some(true) => "met",
         Some(false) => "missed",

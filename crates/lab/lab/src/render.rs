@@ -2,7 +2,7 @@
 //! Findings as plain text.
 
 use crate::machine::Machine;
-use crate::study::{Study, Table, Verdict};
+use crate::study::{GoalCheck, Study, Table};
 use std::fmt::Write;
 use xqos_text::width;
 
@@ -21,7 +21,7 @@ pub fn study(study: &Study) -> String {
     out
 }
 
-pub fn verdicts(verdicts: &[Verdict]) -> String {
+pub fn verdicts(verdicts: &[GoalCheck]) -> String {
     let mut result = Table::new("", &["", "measured", "goal", "verdict", "range of the pairs"]);
     for verdict in verdicts {
         let cells = [verdict.value_text(), verdict.goal_text(), verdict.text(), verdict.spread_text()];
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn a_verdict_shows_value_goal_and_outcome() {
-        let text = verdicts(&[Verdict::of_value("mean over idle", 1.5, "x", Goal::AtMost(1.2))]);
+        let text = verdicts(&[GoalCheck::of_value("mean over idle", 1.5, "x", Goal::AtMost(1.2))]);
         assert!(text.contains("1.50 x") && text.contains("<= 1.20 x") && text.contains("missed by 25 %"), "{text}");
     }
 }

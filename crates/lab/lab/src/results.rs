@@ -12,7 +12,7 @@ pub(crate) use tables::{BEGIN, FIGURE, filled, headlines, with_figures};
 use crate::disturbance::Disturbance;
 use crate::file::Experiment;
 use crate::machine::Machine;
-use crate::study::{Chart, Study, Verdict};
+use crate::study::{Chart, GoalCheck, Study};
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -113,7 +113,7 @@ impl Finding {
     }
 }
 
-fn verdicts(found: &[Finding]) -> impl Iterator<Item = (&Finding, &Verdict)> {
+fn verdicts(found: &[Finding]) -> impl Iterator<Item = (&Finding, &GoalCheck)> {
     found.iter().flat_map(|of| of.study.verdicts.iter().map(move |verdict| (of, verdict)))
 }
 

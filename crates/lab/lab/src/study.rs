@@ -18,14 +18,14 @@ pub struct Study {
     pub question: String,
     /// The answer, if one sentence suffices; otherwise empty.
     pub answer: String,
-    pub verdicts: Vec<Verdict>,
+    pub verdicts: Vec<GoalCheck>,
     pub tables: Vec<Table>,
     pub charts: Vec<Chart>,
 }
 
 /// A measured value compared with a goal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Verdict {
+pub struct GoalCheck {
     /// Key used by documents; empty if none refers to it.
     #[serde(default)]
     pub key: String,
@@ -75,23 +75,23 @@ impl Goal {
     }
 }
 
-impl Verdict {
+impl GoalCheck {
     /// A verdict whose value is the median of `spread`. The range is shown with it.
     ///
-    /// Each value counts as one measurement, unless [`Verdict::counting`] gives the numbers of samples. Then a single
+    /// Each value counts as one measurement, unless [`GoalCheck::counting`] gives the numbers of samples. Then a single
     /// trial is enough, as in a quick run.
-    pub fn of_spread(what: impl Into<String>, spread: Spread, unit: &str, goal: Goal) -> Verdict {
+    pub fn of_spread(what: impl Into<String>, spread: Spread, unit: &str, goal: Goal) -> GoalCheck {
         let samples = Samples { had: spread.count, needed: 1 };
-        Verdict { spread: Some(spread), samples, ..Verdict::of_value(what, spread.median, unit, goal) }
+        GoalCheck { spread: Some(spread), samples, ..GoalCheck::of_value(what, spread.median, unit, goal) }
     }
 
-    pub fn of_value(what: impl Into<String>, value: f64, unit: &str, goal: Goal) -> Verdict {
+    pub fn of_value(what: impl Into<String>, value: f64, unit: &str, goal: Goal) -> GoalCheck {
         let samples = Samples { had: 1, needed: 1 };
-        Verdict { key: String::new(), what: what.into(), value, unit: unit.to_owned(), goal, spread: None, samples }
+        GoalCheck { key: String::new(), what: what.into(), value, unit: unit.to_owned(), goal, spread: None, samples }
     }
 
     /// Sets the sample counts of the trials behind a mean or a percentile. Without trials there are no samples.
-    pub fn counting(mut self, of_trials: impl IntoIterator<Item = usize>) -> Verdict {
+    pub fn counting(mut self, of_trials: impl IntoIterator<Item = usize>) -> GoalCheck {
         self.samples = Samples { had: of_trials.into_iter().min().unwrap_or(0), needed: Samples::MIN };
         self
     }
@@ -222,23 +222,23 @@ mod tests {
 
     #[test]
     fn a_verdict_says_by_how_much_a_goal_is_missed() {
-        let at_most = |value| Verdict::of_value("x", value, "ms", Goal::AtMost(2.0));
+        let at_most = |value| GoalCheck::of_value("x", value, "ms", Goal::AtMost(2.0));
         assert_eq!((at_most(2.0).text(), at_most(2.5).text()), ("met".to_owned(), "missed by 25 %".to_owned()));
-        let at_least = Verdict::of_value("x", 0.97, "", Goal::AtLeast(0.98));
+        let at_least = GoalCheck::of_value("x", 0.97, "", Goal::AtLeast(0.98));
         assert_eq!((at_least.text(), at_least.goal_text()), ("missed by 1.0 %".to_owned(), ">= 0.980".to_owned()));
-        let none = Verdict::of_value("x", 3.0, "wakeups", Goal::AtMost(0.0));
+        let none = GoalCheck::of_value("x", 3.0, "wakeups", Goal::AtMost(0.0));
         assert_eq!(none.text(), "missed by 3 wakeups");
-        assert_eq!(Verdict::of_value("x", 1.0, "", Goal::Reported).is_met(), None);
+        assert_eq!(GoalCheck::of_value("x", 1.0, "", Goal::Reported).is_met(), None);
     }
 
     #[test]
     fn too_few_samples_neither_meet_nor_miss_a_goal() {
-        let nothing = Verdict::of_spread("x", Spread::of([]), "ms", Goal::AtMost(40.0));
+        let nothing = GoalCheck::of_spread("x", Spread::of([]), "ms", Goal::AtMost(40.0));
         assert_eq!((nothing.is_met(), nothing.missed_by()), (Some(false), None));
         assert_eq!(nothing.text(), "too few samples (0 of 1)");
         let of = |samples: &[usize]| {
             let spread = Spread::of(samples.iter().map(|_| 1.0));
-            Verdict::of_spread("x", spread, "ms", Goal::AtMost(40.0)).counting(samples.iter().copied()).text()
+            GoalCheck::of_spread("x", spread, "ms", Goal::AtMost(40.0)).counting(samples.iter().copied()).text()
         };
         assert_eq!(of(&[900, 2]), "too few samples (2 of 3)", "the trial with the fewest");
         assert_eq!((of(&[3]), of(&[])), ("met".to_owned(), "too few samples (0 of 3)".to_owned()));

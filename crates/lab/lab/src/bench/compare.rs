@@ -9,7 +9,7 @@ use super::Experiment;
 use crate::render;
 use crate::results::{Build, Finding, read_some};
 use crate::statistics::Spread;
-use crate::study::{Goal, Table, Verdict, figure, quantity};
+use crate::study::{Goal, GoalCheck, Table, figure, quantity};
 use anyhow::{Result, bail};
 use serde::Serialize;
 use std::path::Path;
@@ -60,8 +60,8 @@ impl Comparison {
         for one in a {
             let Some(other) = b.iter().find(|other| other.experiment == one.experiment) else { continue };
             // The wording of a verdict can change between builds, but its key does not.
-            let is_same = |a: &Verdict, b: &Verdict| a.what == b.what || !a.key.is_empty() && a.key == b.key;
-            let find = |wanted: &Verdict| other.study.verdicts.iter().find(|verdict| is_same(wanted, verdict));
+            let is_same = |a: &GoalCheck, b: &GoalCheck| a.what == b.what || !a.key.is_empty() && a.key == b.key;
+            let find = |wanted: &GoalCheck| other.study.verdicts.iter().find(|verdict| is_same(wanted, verdict));
             let pairs = one.study.verdicts.iter().filter_map(|verdict| Some((verdict, find(verdict)?)));
             verdicts.extend(pairs.map(|(of_a, of_b)| Pair::of(&one.experiment, of_a, of_b)));
         }
@@ -98,8 +98,8 @@ impl Comparison {
 }
 
 impl Pair {
-    fn of(experiment: &str, a: &Verdict, b: &Verdict) -> Pair {
-        let spread = |verdict: &Verdict| verdict.spread.filter(|spread| spread.count > 1);
+    fn of(experiment: &str, a: &GoalCheck, b: &GoalCheck) -> Pair {
+        let spread = |verdict: &GoalCheck| verdict.spread.filter(|spread| spread.count > 1);
         let overlap = spread(a).zip(spread(b)).map(|(a, b)| a.least <= b.greatest && b.least <= a.greatest);
         Pair {
             experiment: experiment.to_owned(),
@@ -126,7 +126,7 @@ impl Value {
 }
 
 /// The goal decides whether B is better or worse than A. Without a goal, the result is only `more` or `less`.
-fn conclusion(a: &Verdict, b: &Verdict, overlap: Option<bool>) -> &'static str {
+fn conclusion(a: &GoalCheck, b: &GoalCheck, overlap: Option<bool>) -> &'static str {
     if a.samples.too_few() || b.samples.too_few() {
         return "too few samples";
     }
@@ -157,7 +157,7 @@ mod tests {
     use crate::machine::Machine;
     use crate::study::Study;
 
-    fn finding(name: &str, verdicts: Vec<Verdict>) -> Finding {
+    fn finding(name: &str, verdicts: Vec<GoalCheck>) -> Finding {
         let study = Study { verdicts, ..Study::default() };
         Finding {
             experiment: name.into(),
@@ -169,8 +169,8 @@ mod tests {
         }
     }
 
-    fn verdict(what: &str, values: &[f64], goal: Goal) -> Verdict {
-        Verdict::of_spread(what, Spread::of(values.iter().copied()), "ms", goal)
+    fn verdict(what: &str, values: &[f64], goal: Goal) -> GoalCheck {
+        GoalCheck::of_spread(what, Spread::of(values.iter().copied()), "ms", goal)
     }
 
     #[test]

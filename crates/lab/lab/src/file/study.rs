@@ -7,7 +7,7 @@ use super::format::{Answer, Chart as ChartText, Column, Definition, Table as Tab
 use crate::goals;
 use crate::statistics::{Spread, geometric_mean, mean, median, quantile};
 use crate::study::{
-    Chart, Goal, Group, Lane, Lanes, Line, Lines, Panel, Range, Ranges, Scatter, Study, Table, Verdict, duration,
+    Chart, Goal, GoalCheck, Group, Lane, Lanes, Line, Lines, Panel, Range, Ranges, Scatter, Study, Table, duration,
     figure, percent, quantity, spread_figure,
 };
 
@@ -65,14 +65,14 @@ pub(super) const SHOWN: [&str; 5] = ["median", "spread", "percent", "least", "gr
 pub(super) const BY: [&str; 7] =
     ["largest", "2nd largest", "3rd largest", "4th largest", "least", "median", "geometric mean"];
 
-fn verdicts(name: &str, text: &VerdictText, data: &Data) -> Vec<Verdict> {
+fn verdicts(name: &str, text: &VerdictText, data: &Data) -> Vec<GoalCheck> {
     data.measured(&text.each, &text.only, &Cell::new())
         .iter()
         .filter_map(|cell| verdict(name, text, cell, data))
         .collect()
 }
 
-fn verdict(name: &str, text: &VerdictText, cell: &Cell, data: &Data) -> Option<Verdict> {
+fn verdict(name: &str, text: &VerdictText, cell: &Cell, data: &Data) -> Option<GoalCheck> {
     let pooled = text.pooled.then(|| data.pooled());
     let data = pooled.as_ref().unwrap_or(data);
     let key = key(name, &text.key, cell);
@@ -96,11 +96,11 @@ fn verdict(name: &str, text: &VerdictText, cell: &Cell, data: &Data) -> Option<V
     let medians: Vec<f64> = spreads.iter().map(|one| one.median).collect();
     let nth = |index: usize| {
         let chosen = spreads.get(index).copied().unwrap_or_default();
-        Verdict::of_spread(what.clone(), chosen, &text.unit, goal)
+        GoalCheck::of_spread(what.clone(), chosen, &text.unit, goal)
     };
     let verdict = match text.by.as_deref() {
-        Some("geometric mean") => Verdict::of_value(what, geometric_mean(&medians), &text.unit, goal),
-        Some("median") => Verdict::of_spread(what, Spread::of(medians), &text.unit, goal),
+        Some("geometric mean") => GoalCheck::of_value(what, geometric_mean(&medians), &text.unit, goal),
+        Some("median") => GoalCheck::of_spread(what, Spread::of(medians), &text.unit, goal),
         Some("least") => nth(spreads.len().saturating_sub(1)),
         Some("2nd largest") => nth(1),
         Some("3rd largest") => nth(2),
@@ -108,7 +108,7 @@ fn verdict(name: &str, text: &VerdictText, cell: &Cell, data: &Data) -> Option<V
         _ => nth(0),
     };
     let key = if text.key.contains('{') { key } else { in_brackets(&key, cell) };
-    let verdict = Verdict { key, ..verdict };
+    let verdict = GoalCheck { key, ..verdict };
     Some(if samples.is_empty() { verdict } else { verdict.counting(samples) })
 }
 

@@ -16,7 +16,7 @@ fn measured_text_cannot_break_the_page() {
     let study = Study {
         title: evil.clone(),
         question: evil.clone(),
-        verdicts: vec![Verdict::of_value(evil.as_str(), 1.0, "", Goal::AtMost(2.0))],
+        verdicts: vec![GoalCheck::of_value(evil.as_str(), 1.0, "", Goal::AtMost(2.0))],
         charts: vec![Chart::Scatter(scatter)],
         ..Study::default()
     };
@@ -47,7 +47,7 @@ fn one_experiment_begins_with_its_result_and_ends_with_goals_and_noise() {
         title: "The title".to_owned(),
         question: "The question".to_owned(),
         answer: "The result".to_owned(),
-        verdicts: vec![Verdict::of_value("The goal", 3.0, "", Goal::AtMost(2.0))],
+        verdicts: vec![GoalCheck::of_value("The goal", 3.0, "", Goal::AtMost(2.0))],
         tables: vec![Table::new("The table", &["case"])],
         charts: vec![Chart::Scatter(Scatter {
             title: "The picture".to_owned(),

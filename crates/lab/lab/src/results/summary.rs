@@ -5,7 +5,7 @@ use super::{Build, Finding, verdicts};
 use crate::disturbance::Disturbance;
 use crate::machine::{Machine, date};
 use crate::render;
-use crate::study::Verdict;
+use crate::study::GoalCheck;
 
 /// Number of missed goals that are named. The others are only counted.
 const NAMED: usize = 2;
@@ -24,9 +24,9 @@ pub(crate) fn conclusions(found: &[Finding]) -> Vec<String> {
     };
     let experiments = if found.len() == 1 { String::new() } else { format!(", in {} experiments", found.len()) };
     let mut lines = vec![format!("{met} of {with_goal} goals are met{few}{experiments}.")];
-    let sentence = |(_, of, goal): &(f64, &Finding, &Verdict)| format!("{}: {}", build.label(of), goal.sentence());
+    let sentence = |(_, of, goal): &(f64, &Finding, &GoalCheck)| format!("{}: {}", build.label(of), goal.sentence());
     let brief =
-        |(_, of, goal): &(f64, &Finding, &Verdict)| format!("{}: {} ({})", build.label(of), goal.what, goal.text());
+        |(_, of, goal): &(f64, &Finding, &GoalCheck)| format!("{}: {} ({})", build.label(of), goal.what, goal.text());
     match missed.split_first() {
         None => lines.push("No goal was missed.".to_owned()),
         Some((worst, others)) => {
@@ -46,11 +46,11 @@ pub(crate) fn conclusions(found: &[Finding]) -> Vec<String> {
 /// All goals in one table, as text.
 pub(crate) fn goals(found: &[Finding]) -> String {
     let build = Build::of(found);
-    let labelled = |(of, verdict): (&Finding, &Verdict)| {
+    let labelled = |(of, verdict): (&Finding, &GoalCheck)| {
         let what = format!("{}: {}", build.label(of), verdict.what);
-        verdict.is_met().map(|_| Verdict { what, ..verdict.clone() })
+        verdict.is_met().map(|_| GoalCheck { what, ..verdict.clone() })
     };
-    let goals: Vec<Verdict> = verdicts(found).filter_map(labelled).collect();
+    let goals: Vec<GoalCheck> = verdicts(found).filter_map(labelled).collect();
     let met = goals.iter().filter(|verdict| verdict.is_met() == Some(true)).count();
     let (total, table) = (goals.len(), render::verdicts(&goals));
     format!("All goals\n\n{table}\n{met} of {total} goals are met\n{}\n", credibility(found))
@@ -88,7 +88,7 @@ mod tests {
     use crate::statistics::Spread;
     use crate::study::{Goal, Study};
 
-    fn finding(name: &str, verdicts: Vec<Verdict>, others: f64) -> Finding {
+    fn finding(name: &str, verdicts: Vec<GoalCheck>, others: f64) -> Finding {
         let disturbance = Some(Disturbance { others, ..Disturbance::default() });
         let study = Study { verdicts, ..Study::default() };
         Finding { experiment: name.into(), quick: false, pairs: 1, machine: Machine::default(), disturbance, study }
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn the_worst_miss_comes_first_in_at_most_five_lines() {
-        let at_most = |value| Verdict::of_value(format!("v{value}"), value, "x", Goal::AtMost(1.0));
+        let at_most = |value| GoalCheck::of_value(format!("v{value}"), value, "x", Goal::AtMost(1.0));
         let values = [1.5, 0.5, 3.0, 1.2, 1.3, 1.4];
         let found = [finding("demo", values.map(at_most).to_vec(), 0.0), finding("idle", vec![], 0.5)];
         let lines = conclusions(&found);
@@ -105,7 +105,7 @@ mod tests {
         assert!(lines[1].contains("demo: v3 is 3 x, goal <= 1 x, missed by 200 %"), "{lines:#?}");
         assert!(lines[2].contains("v1.5") && lines[2].ends_with("and 2 more."), "{lines:#?}");
         assert!(lines[3].contains("Noisy: idle (other processes used 50 % of the processors)"), "{lines:#?}");
-        let unmeasured = Verdict::of_spread("v", Spread::of([]), "x", Goal::AtMost(1.0));
+        let unmeasured = GoalCheck::of_spread("v", Spread::of([]), "x", Goal::AtMost(1.0));
         let lines = conclusions(&[finding("expose", vec![at_most(0.5), unmeasured], 0.0)]);
         assert_eq!(lines[0], "1 of 2 goals are met, 1 with too few samples.");
         let met = conclusions(&[finding("demo", vec![at_most(0.5)], 0.0)]);

@@ -12,7 +12,7 @@
 
 use super::{Build, Finding, verdicts};
 use crate::papers;
-use crate::study::{Table, Verdict};
+use crate::study::{GoalCheck, Table};
 use anyhow::{Context, Result, anyhow, bail};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -149,7 +149,7 @@ pub(crate) fn headlines(found: &[Finding]) -> Result<String> {
     Ok(rows(HEADLINES.iter().map(line).collect::<Result<Vec<_>>>()?))
 }
 
-fn row(what: &str, verdict: &Verdict) -> Vec<String> {
+fn row(what: &str, verdict: &GoalCheck) -> Vec<String> {
     let text = verdict.text();
     let text = if verdict.is_met() == Some(false) { format!("**{text}**") } else { text };
     vec![what.to_owned(), verdict.value_text(), verdict.spread_text(), verdict.goal_text(), text]
@@ -196,9 +196,9 @@ mod tests {
 
     fn finding() -> Finding {
         let verdicts = vec![
-            Verdict::of_value("late | a", 1.5, "x", Goal::AtMost(1.0)),
-            Verdict::of_value("soon", 0.5, "x", Goal::AtMost(1.0)),
-            Verdict::of_value("shown", 2.0, "", Goal::Reported),
+            GoalCheck::of_value("late | a", 1.5, "x", Goal::AtMost(1.0)),
+            GoalCheck::of_value("soon", 0.5, "x", Goal::AtMost(1.0)),
+            GoalCheck::of_value("shown", 2.0, "", Goal::Reported),
         ];
         let mut table = Table { key: "means".to_owned(), ..Table::new("Means, in ms", &["case", "mean"]) };
         table.rows.push(vec!["fair".into(), "0.2".into()]);
