@@ -10,7 +10,7 @@ mod sampler;
 mod server;
 
 use crate::field;
-pub use client::{CLIENT, Client};
+pub use client::{CLIENT, ClientSample};
 use departed::ClientLists;
 pub use departed::{DEPARTED, Departed};
 pub use sampler::Sampler;
@@ -43,7 +43,7 @@ pub struct Sample {
     pub now_ms: f64,
     pub interval_ms: Option<f64>,
     pub server: Server,
-    pub clients: Vec<Client>,
+    pub clients: Vec<ClientSample>,
     pub departed: Vec<Departed>,
 }
 
@@ -103,7 +103,7 @@ mod tests {
         let mut responses = Histogram::default();
         responses.add(1);
         let measured = Some(xqos_tune::Client::default().report());
-        let client = Client { responses: Some(responses), measured, ..crate::fixture::client(&entry) };
+        let client = ClientSample { responses: Some(responses), measured, ..crate::fixture::client(&entry) };
         let server = Server { longest_requests: vec![longest], ..Server::default() };
         let (clients, departed) = (vec![client], vec![Departed::default()]);
         Sample { version: VERSION, now_ms: 0.0, interval_ms: None, server, clients, departed }

@@ -7,7 +7,7 @@
 use crate::client::{Connection, connection};
 use crate::field::{MetricKind, metrics};
 use crate::sample::departed::{ClientLists, since};
-use crate::sample::{CLIENT, Client};
+use crate::sample::{CLIENT, ClientSample};
 use std::collections::{BTreeMap, HashMap};
 use xqos_abi::{ClientEntry, entry_flag};
 use xqos_core::WAIT_BOUNDS_NS;
@@ -158,7 +158,7 @@ impl Totals {
     }
 
     fn add_counters(&mut self, before: &ClientEntry, now: &ClientEntry) {
-        let (earlier, later) = (Client::of(before), Client::of(now));
+        let (earlier, later) = (ClientSample::of(before), ClientSample::of(now));
         for (metric, field) in metrics(CLIENT).filter(|(metric, _)| metric.kind == MetricKind::Counter) {
             let used = field.number_of(&later).unwrap_or(0.0) - field.number_of(&earlier).unwrap_or(0.0);
             *self.values.entry(metric.name).or_default() += used.max(0.0);
@@ -170,7 +170,7 @@ impl Totals {
     }
 
     fn add_gauges(&mut self, now: &ClientEntry) {
-        let client = Client::of(now);
+        let client = ClientSample::of(now);
         for (metric, field) in metrics(CLIENT).filter(|(metric, _)| metric.kind != MetricKind::Counter) {
             let Some(value) = field.number_of(&client) else { continue };
             let total = self.values.entry(metric.name).or_default();

@@ -19,7 +19,7 @@ use xqos_tune::{Report, State};
 pub const WAITS: usize = WAIT_BOUNDS_NS.len() + 1;
 
 #[derive(Clone, Debug, Default)]
-pub struct Client {
+pub struct ClientSample {
     pub entry: ClientEntry,
     pub now_ns: u64,
     pub share: f64,
@@ -46,7 +46,7 @@ pub struct Client {
 }
 
 fields! {
-pub const CLIENT of client: Client as JSON;
+pub const CLIENT of client: ClientSample as JSON;
 
 "pid" number("PID", 7, ""): "process; null, like uid and program, for a client on another machine" =>
     match client.entry.pid { 0 => Value::Other(Json::Null, "remote".to_owned()), pid => count(pid) };
@@ -186,9 +186,9 @@ pub const CLIENT of client: Client as JSON;
     Value::or_none(client.measured, |report| Value::Number(report.confidence));
 }
 
-impl Client {
+impl ClientSample {
     /// `running`: the fraction of the time in slices during which the server had a processor.
-    pub fn new(entry: &ClientEntry, before: Option<&ClientList>, now_ns: u64, running: f64) -> Client {
+    pub fn new(entry: &ClientEntry, before: Option<&ClientList>, now_ns: u64, running: f64) -> ClientSample {
         let same = |other: &&ClientEntry| connection(other) == connection(entry);
         let earlier = before.and_then(|list| Some((list.now_ns, list.clients.iter().find(same)?)));
         let new = ClientEntry::default();
@@ -196,7 +196,7 @@ impl Client {
         let elapsed_ns = now_ns.saturating_sub(since_ns).max(1) as f64;
         let part = |now: u64, then: u64| now.saturating_sub(then) as f64 / elapsed_ns;
         let elapsed_share = part(entry.server_time_ns, earlier.server_time_ns);
-        Client {
+        ClientSample {
             now_ns,
             share: elapsed_share * running,
             elapsed_share,
@@ -205,13 +205,13 @@ impl Client {
             used: part(entry.reserved_time_ns, earlier.reserved_time_ns) * f64::from(entry.period_us)
                 / f64::from(entry.budget_us.max(1)),
             waits: std::array::from_fn(|class| entry.waits[class].wrapping_sub(earlier.waits[class])),
-            ..Client::of(entry)
+            ..ClientSample::of(entry)
         }
     }
 
     /// The sum of several clients, for a table. Settings of single clients are not in it.
-    pub fn sum<'a>(clients: impl IntoIterator<Item = &'a Client>) -> Client {
-        let mut sum = Client::default();
+    pub fn sum<'a>(clients: impl IntoIterator<Item = &'a ClientSample>) -> ClientSample {
+        let mut sum = ClientSample::default();
         let mut processes = BTreeSet::new();
         for client in clients {
             if client.entry.longest_request_ns > sum.entry.longest_request_ns {
@@ -234,8 +234,8 @@ impl Client {
     }
 
     /// A client without per-interval figures.
-    pub fn of(entry: &ClientEntry) -> Client {
-        Client { entry: entry.clone(), ..Client::default() }
+    pub fn of(entry: &ClientEntry) -> ClientSample {
+        ClientSample { entry: entry.clone(), ..ClientSample::default() }
     }
 
     /// Name for users: the program, or else the client.
@@ -399,20 +399,26 @@ mod tests {
     fn an_interval_covers_the_time_since_the_previous_sample() {
         let earlier = ClientEntry { server_time_ns: 2_000_000_000, requests: 123_000, ..entry() };
         let before = ClientList { now_ns: 9_000_000_000, clients: vec![earlier], ..ClientList::default() };
-        let client = Client::new(&entry(), Some(&before), 10_000_000_000, 0.5);
+        let client = ClientSample::new(&entry(), Some(&before), 10_000_000_000, 0.5);
         assert_eq!((client.share, client.requests_per_s), (0.25, 456.0), "half of 0.5 s, as `running` is 0.5");
         assert_eq!(client.elapsed_share, 0.5);
     }
 
     #[test]
     fn a_sum_counts_each_process_once_and_keeps_the_longest_request() {
-        let of = |pid, longest_request_ns, name: &str| Client {
+        let of = |pid, longest_request_ns, name: &str| ClientSample {
             share: 0.25,
             process_share: Some(0.5),
             longest_request: name.to_owned(),
-            ..Client::of(&ClientEntry { pid, longest_request_ns, longest_request: 1, waits: [1; WAITS], ..entry() })
+            ..ClientSample::of(&ClientEntry {
+                pid,
+                longest_request_ns,
+                longest_request: 1,
+                waits: [1; WAITS],
+                ..entry()
+            })
         };
-        let sum = Client::sum(&[of(7, 1, "short"), of(7, 9, "long"), of(8, 2, "short")]);
+        let sum = ClientSample::sum(&[of(7, 1, "short"), of(7, 9, "long"), of(8, 2, "short")]);
         assert_eq!((sum.share, sum.process_share, sum.longest_request.as_str()), (0.75, Some(1.0), "long"));
         assert_eq!((sum.entry.waits, sum.entry.requests), ([3; WAITS], 3 * entry().requests));
         assert!(reservation_of(&sum.entry).is_none());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Takes a series of samples, and reads the trace in between.
 
-use super::{Client, Longest, Readings, Sample, Server, VERSION, departed, ms};
+use super::{ClientSample, Longest, Readings, Sample, Server, VERSION, departed, ms};
 use crate::error::Result;
 use crate::feed::Feed;
 use crate::processor::Processor;
@@ -119,8 +119,8 @@ impl Sampler {
         let processes = self.process_shares(&list.clients, interval_ms);
         let is_here = self.session.is_here();
         let listed = list.clients.iter().filter(|entry| self.with_own || entry.flags & entry_flag::YOU == 0);
-        let mut clients: Vec<Client> = listed
-            .map(|entry| Client {
+        let mut clients: Vec<ClientSample> = listed
+            .map(|entry| ClientSample {
                 title: self.titles.get(&entry.client).cloned(),
                 responses: self.feed.is_open().then(|| recent.get(&entry.client).cloned().unwrap_or_default()),
                 waits_since_ns: self.waits_since_ns(entry.client),
@@ -128,7 +128,7 @@ impl Sampler {
                 longest_request: self.names.of(entry.longest_request),
                 cpu: Some(entry.pid).filter(|&pid| pid > 0 && is_here).and_then(Processor::of),
                 measured: self.measured.get(&entry.client).map(xqos_tune::Client::report),
-                ..Client::new(entry, before, list.now_ns, server.running)
+                ..ClientSample::new(entry, before, list.now_ns, server.running)
             })
             .collect();
         clients.sort_by(|a, b| {

@@ -31,7 +31,7 @@ use std::time::{Duration, Instant};
 pub use table::text;
 use xqos_agent::client::reservation_of;
 use xqos_agent::rules::process::Users;
-use xqos_agent::sample::{Client, Sample, Sampler};
+use xqos_agent::sample::{ClientSample, Sample, Sampler};
 use xqos_cli::program::one_line;
 use xqos_sys::{self as sys, Signals};
 use xqos_text::quantity::{Micros, Reservation};
@@ -91,7 +91,7 @@ struct Point {
 }
 
 impl Point {
-    fn of(client: &Client) -> Point {
+    fn of(client: &ClientSample) -> Point {
         let reserved = reservation_of(&client.entry).map(|(reserved, _)| reserved);
         let ms = |of: fn(Reservation) -> Micros| reserved.map_or(0.0, |reserved| f64::from(of(reserved).0) / 1e3);
         Point {
@@ -247,8 +247,8 @@ impl View {
         }
     }
 
-    fn shown<'a>(&self, sample: &'a Sample) -> Vec<&'a Client> {
-        let is_shown = |client: &&Client| {
+    fn shown<'a>(&self, sample: &'a Sample) -> Vec<&'a ClientSample> {
+        let is_shown = |client: &&ClientSample| {
             let pid = Some(client.entry.pid).filter(|&pid| pid != 0);
             self.is_matching(&client.name(), client.title.as_deref(), pid)
         };

@@ -9,7 +9,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use xqos_agent::field::{Field, Place};
-use xqos_agent::sample::{CLIENT, Client};
+use xqos_agent::sample::{CLIENT, ClientSample};
 use xqos_cli::output;
 use xqos_rules::files::read_named_text;
 use xqos_text::escape::printable;
@@ -93,7 +93,7 @@ fn titles() -> impl Iterator<Item = &'static str> {
     CLIENT.iter().filter(|field| matches!(field.place, Place::Column { .. })).map(|field| field.title)
 }
 
-pub fn field(title: &str) -> Option<&'static Field<Client>> {
+pub fn field(title: &str) -> Option<&'static Field<ClientSample>> {
     CLIENT.iter().find(|field| field.title == title)
 }
 

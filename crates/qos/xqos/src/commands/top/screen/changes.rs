@@ -7,7 +7,7 @@ use xqos_abi::trace::Level;
 use xqos_agent::Result;
 use xqos_agent::amount::split;
 use xqos_agent::client::{Connection, connection, reservation_of, words};
-use xqos_agent::sample::{Client, Sample, Sampler};
+use xqos_agent::sample::{ClientSample, Sample, Sampler};
 use xqos_agent::session::Account;
 use xqos_core::ReservationKind;
 use xqos_text::quantity::Reservation;
@@ -50,7 +50,7 @@ impl View {
     }
 
     /// The selected client as the target of a change; if there is none, sets the message.
-    fn target<'a>(&mut self, sample: &'a Sample) -> Option<(Target, &'a Client)> {
+    fn target<'a>(&mut self, sample: &'a Sample) -> Option<(Target, &'a ClientSample)> {
         let row = self.chosen(sample).filter(|_| matches!(self.page, Page::Table | Page::Details))?;
         let Cow::Borrowed(client) = row.client else {
             self.message = "this is a group: unfold it with + and choose a client".to_owned();
@@ -109,7 +109,7 @@ impl View {
     }
 
     /// The client in this sample; if it has disconnected, sets the message.
-    fn target_in<'a>(&mut self, sample: &'a Sample, target: &Target) -> Option<&'a Client> {
+    fn target_in<'a>(&mut self, sample: &'a Sample, target: &Target) -> Option<&'a ClientSample> {
         let found = sample.clients.iter().find(|client| connection(&client.entry) == target.connection);
         if found.is_none() {
             self.message = format!("{} has disconnected", target.name);
@@ -117,7 +117,7 @@ impl View {
         found
     }
 
-    fn changed(&mut self, client: &Client, what: String) {
+    fn changed(&mut self, client: &ClientSample, what: String) {
         let entry = &client.entry;
         let before = reservation_of(entry).map(|_| (entry.budget_us, entry.period_us, entry.kind()));
         self.message = format!("{what}; press u to undo");
@@ -129,7 +129,7 @@ impl View {
             self.message = "nothing to undo".to_owned();
             return;
         };
-        let same = |client: &&Client| connection(&client.entry) == change.connection;
+        let same = |client: &&ClientSample| connection(&client.entry) == change.connection;
         let Some(client) = sample.clients.iter().find(same) else {
             self.message = format!("cannot undo, the client has disconnected: {}", change.what);
             return;

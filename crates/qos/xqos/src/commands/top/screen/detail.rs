@@ -11,7 +11,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Paragraph, Sparkline};
 use xqos_agent::client::described;
 use xqos_agent::field::explained;
-use xqos_agent::sample::{CLIENT, Client};
+use xqos_agent::sample::{CLIENT, ClientSample};
 use xqos_text::time::of_ms;
 use xqos_text::width::{Align, columns, padded};
 use xqos_trace::model::Kind;
@@ -21,7 +21,7 @@ type Pick = fn(&Point) -> f64;
 impl View {
     /// `kinds` are the client's most expensive kinds of requests; empty if requests are not timed.
     pub fn draw_detail(&self, frame: &mut Frame, area: Rect, row: &Row, kinds: &[(String, Kind)]) {
-        let client: &Client = &row.client;
+        let client: &ClientSample = &row.client;
         let lines = facts(row, usize::from(area.width));
         let is_single = !row.is_group();
         let is_auto = is_single
@@ -56,7 +56,7 @@ impl View {
     }
 
     /// Draws the history of the reservation: budget on the left, period on the right.
-    fn draw_reserved(&self, frame: &mut Frame, area: Rect, client: &Client) {
+    fn draw_reserved(&self, frame: &mut Frame, area: Rect, client: &ClientSample) {
         let halves: [Rect; 2] = Layout::horizontal([Constraint::Fill(1); 2]).areas(area);
         let picks: [(&str, Pick); 2] =
             [("budget", |point| point.budget_ms * 1000.0), ("period", |point| point.period_ms * 1000.0)];
@@ -69,7 +69,7 @@ impl View {
     }
 
     /// The latest samples of the client's history, one per column.
-    fn recent(&self, client: &Client, width: u16, pick: Pick) -> Vec<u64> {
+    fn recent(&self, client: &ClientSample, width: u16, pick: Pick) -> Vec<u64> {
         let history = self.history.get(&client.entry.client);
         let all: Vec<u64> = history.into_iter().flatten().map(|point| pick(point).round() as u64).collect();
         all[all.len().saturating_sub(width.into())..].to_vec()
@@ -151,8 +151,8 @@ mod tests {
         }
     }
 
-    fn of(entry: &ClientEntry) -> Client {
-        Client {
+    fn of(entry: &ClientEntry) -> ClientSample {
+        ClientSample {
             title: Some("Untitled 1 - LibreOffice Writer".to_owned()),
             longest_request: "RENDER CompositeGlyphs32".to_owned(),
             cpu: Some(Processor::Reserved { budget_ms: 2.0, period_ms: 10.0 }),
@@ -160,7 +160,7 @@ mod tests {
         }
     }
 
-    fn screen(view: &View, client: &Client, kinds: &[(String, Kind)], height: u16) -> String {
+    fn screen(view: &View, client: &ClientSample, kinds: &[(String, Kind)], height: u16) -> String {
         let mut terminal = Terminal::new(TestBackend::new(80, height)).unwrap();
         let key = Key::Client(connection(&client.entry));
         let row = Row { key, client: Cow::Borrowed(client), members: 0, depth: 0, is_folded: false };
@@ -172,7 +172,7 @@ mod tests {
     fn the_result_of_auto_and_the_history_of_its_reservation_are_shown() {
         let measured = Some(xqos_tune::Client::default().report());
         let auto = ClientEntry { reservation_origin: Label::new("auto 0.93"), ..entry() };
-        let client = Client { measured, ..of(&auto) };
+        let client = ClientSample { measured, ..of(&auto) };
         let mut view = View::default();
         for budget_ms in [2.0, 4.0, 3.0] {
             let point = Point { budget_ms, period_ms: 40.0, ..Point::default() };

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashSet};
 use xqos_agent::client::{Connection, connection};
 use xqos_agent::field::Value;
 use xqos_agent::rules::process::Users;
-use xqos_agent::sample::Client;
+use xqos_agent::sample::ClientSample;
 use xqos_text::escape::printable;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -24,7 +24,7 @@ pub enum Key {
 #[derive(Clone, Debug)]
 pub struct Row<'a> {
     pub key: Key,
-    pub client: Cow<'a, Client>,
+    pub client: Cow<'a, ClientSample>,
     /// Number of clients of a group; 0 for a client.
     pub members: usize,
     pub depth: usize,
@@ -65,14 +65,14 @@ pub struct Arrangement<'a> {
 }
 
 impl Arrangement<'_> {
-    pub fn rows<'a>(&self, clients: &[&'a Client]) -> Vec<Row<'a>> {
+    pub fn rows<'a>(&self, clients: &[&'a ClientSample]) -> Vec<Row<'a>> {
         let mut rows = Vec::new();
         self.add(&mut rows, clients, &[]);
         rows
     }
 
     /// Adds the rows of clients that are in the groups with these names.
-    fn add<'a>(&self, rows: &mut Vec<Row<'a>>, clients: &[&'a Client], names: &[String]) {
+    fn add<'a>(&self, rows: &mut Vec<Row<'a>>, clients: &[&'a ClientSample], names: &[String]) {
         let depth = names.len();
         let row = |key, client, members| Row { key, client, members, depth, is_folded: false };
         let Some(group_of) = self.levels().get(depth) else {
@@ -82,12 +82,12 @@ impl Arrangement<'_> {
             });
             return rows.extend(self.sorted(single.collect()).into_iter().map(|(row, _)| row));
         };
-        let mut groups: BTreeMap<String, Vec<&'a Client>> = BTreeMap::new();
+        let mut groups: BTreeMap<String, Vec<&'a ClientSample>> = BTreeMap::new();
         for &client in clients {
             groups.entry(group_of(client, self.users)).or_default().push(client);
         }
         let groups = groups.into_iter().map(|(name, members)| {
-            let mut sum = Client::sum(members.iter().copied());
+            let mut sum = ClientSample::sum(members.iter().copied());
             sum.entry.name.clone_from(&name);
             let key = Key::Group(names.iter().cloned().chain([name]).collect());
             (row(key, Cow::Owned(sum), members.len()), members)
@@ -104,7 +104,7 @@ impl Arrangement<'_> {
     }
 
     /// The functions that name the group of a client, outermost first.
-    fn levels(&self) -> &'static [fn(&Client, &Users) -> String] {
+    fn levels(&self) -> &'static [fn(&ClientSample, &Users) -> String] {
         match self.settings.grouping {
             Grouping::Client => &[],
             Grouping::Application => &[application],
@@ -139,12 +139,12 @@ fn compare(a: &Value, b: &Value, is_reversed: bool) -> Ordering {
     if is_reversed { usual.reverse() } else { usual }
 }
 
-fn application(client: &Client, _: &Users) -> String {
+fn application(client: &ClientSample, _: &Users) -> String {
     client.name()
 }
 
 /// The user of a client on this machine, or else its host.
-fn user(client: &Client, users: &Users) -> String {
+fn user(client: &ClientSample, users: &Users) -> String {
     match (client.entry.uid, client.entry.host.as_str()) {
         (u32::MAX, "") => "remote".to_owned(),
         (u32::MAX, host) => host.to_owned(),
@@ -157,12 +157,12 @@ mod tests {
     use super::*;
     use xqos_abi::ClientEntry;
 
-    fn client(id: u32, name: &str, uid: u32, share: f64) -> Client {
+    fn client(id: u32, name: &str, uid: u32, share: f64) -> ClientSample {
         let entry = ClientEntry { client: id, pid: id as i32, uid, name: name.to_owned(), ..ClientEntry::default() };
-        Client { share, ..Client::of(&entry) }
+        ClientSample { share, ..ClientSample::of(&entry) }
     }
 
-    fn desk() -> Vec<Client> {
+    fn desk() -> Vec<ClientSample> {
         vec![
             client(1, "xterm", 1000, 0.1),
             client(2, "firefox", 1000, 0.3),
@@ -240,7 +240,7 @@ mod tests {
     fn remote_clients_are_grouped_by_host() {
         let remote = |host: &str| {
             let entry = ClientEntry { uid: u32::MAX, host: host.to_owned(), ..ClientEntry::default() };
-            user(&Client::of(&entry), &Users::default())
+            user(&ClientSample::of(&entry), &Users::default())
         };
         assert_eq!((remote("192.0.2.7"), remote("")), ("192.0.2.7".to_owned(), "remote".to_owned()));
     }

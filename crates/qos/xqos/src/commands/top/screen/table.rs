@@ -13,7 +13,7 @@ use ratatui::text::Text;
 use ratatui::widgets::{Cell, Paragraph, Row as Line, Table as Grid};
 use xqos_abi::entry_flag;
 use xqos_agent::field::{Field, Place, table};
-use xqos_agent::sample::{CLIENT, Client, LONGEST, Longest, Sample, departed};
+use xqos_agent::sample::{CLIENT, ClientSample, LONGEST, Longest, Sample, departed};
 use xqos_text::width::{Align, columns};
 
 /// Minimum height of a table with a second line of titles.
@@ -29,7 +29,7 @@ pub fn is_summed(title: &str) -> bool {
 }
 
 /// The text of a row in a column.
-pub fn text_of(field: &Field<Client>, row: &Row) -> String {
+pub fn text_of(field: &Field<ClientSample>, row: &Row) -> String {
     match field.title {
         "PROGRAM" if row.is_group() => format!("{} ({})", row.label(), row.members),
         "PROGRAM" => row.label(),
@@ -40,7 +40,7 @@ pub fn text_of(field: &Field<Client>, row: &Row) -> String {
 
 impl View {
     pub fn draw_table(&mut self, frame: &mut Frame, area: Rect, rows: &[Row]) {
-        let fields: Vec<&Field<Client>> = self.settings.shown().filter_map(field).collect();
+        let fields: Vec<&Field<ClientSample>> = self.settings.shown().filter_map(field).collect();
         let cells = rows.iter().map(|row| fields.iter().map(|field| text_of(field, row)).collect()).collect();
         let style = |row: &Row| match (row.is_group(), row.client.has(entry_flag::GRABS_SERVER)) {
             (true, _) => Style::new().add_modifier(Modifier::BOLD),
@@ -172,8 +172,8 @@ mod tests {
     use xqos_abi::ClientEntry;
     use xqos_trace::histogram::Histogram;
 
-    fn visible(of: &Client, width: u16) -> Vec<(&'static str, u16)> {
-        let fields: Vec<&Field<Client>> = Settings::default().shown().filter_map(field).collect();
+    fn visible(of: &ClientSample, width: u16) -> Vec<(&'static str, u16)> {
+        let fields: Vec<&Field<ClientSample>> = Settings::default().shown().filter_map(field).collect();
         let cells = vec![fields.iter().map(|field| field.text(of)).collect()];
         let cells = Cells { fields, cells, styles: vec![Style::new()] };
         cells.visible(width).iter().map(|column| (cells.fields[column.at].title, column.width)).collect()
@@ -181,8 +181,9 @@ mod tests {
 
     #[test]
     fn eighty_columns_show_program_share_and_wait() {
-        let reserved = Client { responses: Some(Histogram::default()), ..client(&entry()) };
-        let titles = |of: &Client, width| visible(of, width).into_iter().map(|(title, _)| title).collect::<Vec<_>>();
+        let reserved = ClientSample { responses: Some(Histogram::default()), ..client(&entry()) };
+        let titles =
+            |of: &ClientSample, width| visible(of, width).into_iter().map(|(title, _)| title).collect::<Vec<_>>();
         let first = ["PID", "PROGRAM", "SHARE", "TIME", "REQ/S", "P99", "MAXWAIT", "RESERVED", "USED"];
         assert_eq!(titles(&reserved, 80), first);
         let mut busy = reserved;
@@ -192,7 +193,7 @@ mod tests {
 
     #[test]
     fn a_wide_terminal_shows_whole_names_of_requests_and_their_blocking_time() {
-        let cut = Client {
+        let cut = ClientSample {
             longest_request: "RENDER CompositeGlyphs32".to_owned(),
             ..client(&ClientEntry { longest_part_us: 300, ..entry() })
         };

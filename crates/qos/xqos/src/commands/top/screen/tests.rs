@@ -11,13 +11,13 @@ use xqos_agent::sample::Server;
 use xqos_core::PolicyKind;
 use xqos_trace::histogram::Histogram;
 
-fn client(pid: i32, name: &str) -> Client {
+fn client(pid: i32, name: &str) -> ClientSample {
     let (name, longest_wait_ns) = (name.to_owned(), 90_000_000);
     let entry =
         xqos_abi::ClientEntry { client: pid as u32, pid, name, longest_wait_ns, connected_ns: 1, ..Default::default() };
     let mut responses = Histogram::default();
     responses.add(2_000_000);
-    Client { responses: Some(responses), ..Client::of(&entry) }
+    ClientSample { responses: Some(responses), ..ClientSample::of(&entry) }
 }
 
 fn info() -> ServerInfo {
@@ -164,7 +164,7 @@ fn the_title_of_each_figure_names_its_time_span() {
 
 /// Three clients of two programs, with different shares.
 fn desk() -> Sample {
-    let with = |share, pid, name| Client { share, charged_share: share, ..client(pid, name) };
+    let with = |share, pid, name| ClientSample { share, charged_share: share, ..client(pid, name) };
     let clients = vec![with(0.5, 1, "xterm"), with(0.3, 2, "mpv"), with(0.2, 3, "xterm")];
     Sample { clients, ..sample() }
 }

@@ -5,7 +5,7 @@ use super::rows::Row;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::widgets::{Block, Paragraph};
-use xqos_agent::sample::Client;
+use xqos_agent::sample::ClientSample;
 use xqos_agent::sample::client::WAITS;
 use xqos_core::WAIT_BOUNDS_NS;
 use xqos_text::time::of_ns;
@@ -22,7 +22,7 @@ pub fn draw(frame: &mut Frame, area: Rect, row: &Row) {
 }
 
 /// A line for each class of waits: their number in the last interval, and in total with a bar.
-fn lines(client: &Client, width: usize) -> Vec<String> {
+fn lines(client: &ClientSample, width: usize) -> Vec<String> {
     let most = client.entry.waits.iter().copied().max().unwrap_or(0).max(1);
     let room = width.saturating_sub(NUMBERS) as u64;
     let mut lines = vec![format!("{:<10}{:>11}{:>11}", "", "last", "ever")];
@@ -46,7 +46,7 @@ mod tests {
     #[test]
     fn each_class_has_its_counts_and_a_bar_in_proportion() {
         let entry = ClientEntry { waits: [1000, 0, 0, 500, 0, 0, 0, 1], ..ClientEntry::default() };
-        let client = Client { waits: [9, 0, 0, 0, 0, 0, 0, 0], ..Client::of(&entry) };
+        let client = ClientSample { waits: [9, 0, 0, 0, 0, 0, 0, 0], ..ClientSample::of(&entry) };
         let lines = lines(&client, 74);
         let bars: Vec<usize> = lines.iter().map(|line| line.matches('█').count()).collect();
         assert_eq!(bars, [0, 40, 0, 0, 20, 0, 0, 0, 1], "the title, and {WAITS} classes");
@@ -61,8 +61,8 @@ mod tests {
 
     #[test]
     fn a_client_without_waits_and_a_narrow_screen_are_drawn() {
-        assert!(lines(&Client::default(), 80).iter().all(|line| !line.contains('█')));
+        assert!(lines(&ClientSample::default(), 80).iter().all(|line| !line.contains('█')));
         let entry = ClientEntry { waits: [u32::MAX; WAITS], ..ClientEntry::default() };
-        assert_eq!(lines(&Client::of(&entry), 0).len(), WAITS + 1);
+        assert_eq!(lines(&ClientSample::of(&entry), 0).len(), WAITS + 1);
     }
 }
