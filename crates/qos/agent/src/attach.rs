@@ -49,12 +49,12 @@ pub struct Sample {
     served: bool,
     /// Number of events that did not fit into the kernel's buffer. If there are any, all figures are too low.
     lost: u64,
-    pub clients: Vec<Client>,
+    pub clients: Vec<TracedClient>,
 }
 
 /// A program at the other end of one or more descriptors of the server.
 #[derive(Debug)]
-pub struct Client {
+pub struct TracedClient {
     /// `None` if the program is on another machine or unknown.
     pid: Option<i32>,
     program: String,
@@ -66,7 +66,7 @@ pub struct Client {
 }
 
 fields! {
-pub const ATTACHED of client: Client as JSON;
+pub const ATTACHED of client: TracedClient as JSON;
 
 "pid" number("PID", 7, ""): "process; null: on another machine, not known, or the server's own work" =>
     Value::or_none(client.pid, count);
@@ -127,11 +127,11 @@ impl Attached {
         self.since = Instant::now();
         let seen = self.watch.take_usage(self.target.pid);
         let mut busy_ns: u64 = seen.iter().map(|one| one.used.ns).sum();
-        let mut clients: Vec<Client> = Vec::new();
+        let mut clients: Vec<TracedClient> = Vec::new();
         for PeerUse { pid, program, departed, used } in seen {
-            let is_it = |one: &Client| (one.pid, &one.program, one.departed) == (pid, &program, departed);
+            let is_it = |one: &TracedClient| (one.pid, &one.program, one.departed) == (pid, &program, departed);
             let at = clients.iter().position(is_it).unwrap_or_else(|| {
-                clients.push(Client { pid, program, departed, connections: 0, used: Usage::default(), elapsed });
+                clients.push(TracedClient { pid, program, departed, connections: 0, used: Usage::default(), elapsed });
                 clients.len() - 1
             });
             clients[at].connections += 1;

@@ -20,9 +20,9 @@ pub fn described(entry: &ClientEntry) -> String {
 }
 
 /// Identifies a connection by its resource base and its start time, because a base is reused after a disconnect.
-pub type Connection = (u32, u64);
+pub type ConnectionKey = (u32, u64);
 
-pub fn connection(entry: &ClientEntry) -> Connection {
+pub fn connection(entry: &ClientEntry) -> ConnectionKey {
     (entry.client, entry.connected_ns)
 }
 

@@ -5,7 +5,7 @@
 //! between reads, because it has read their requests earlier. The trace would then attribute some time to the wrong
 //! client.
 
-use super::Client;
+use super::TracedClient;
 use super::watch::Usage;
 use crate::client::connection;
 use crate::sample::departed::since;
@@ -25,13 +25,13 @@ pub fn ask(display: Option<u32>) -> Option<Readings> {
 }
 
 /// Replaces the times from the trace with the server's own. Returns how long the server was busy, in nanoseconds.
-pub fn correct(clients: &mut Vec<Client>, before: &Readings, now: &Readings, elapsed: Duration) -> u64 {
+pub fn correct(clients: &mut Vec<TracedClient>, before: &Readings, now: &Readings, elapsed: Duration) -> u64 {
     let cpu_ns = now.list.server_cpu_ns.saturating_sub(before.list.server_cpu_ns);
     let slices_ns = now.info.busy_ns.saturating_sub(before.info.busy_ns);
     let running = Server::new(now, Some(before)).running;
     clients.iter_mut().for_each(|client| client.used.ns = 0);
     let mut add = |pid: Option<i32>, program: &str, departed: bool, ns: u64| {
-        let is_it = |client: &Client| {
+        let is_it = |client: &TracedClient| {
             (client.pid, client.departed) == (pid, departed) && (pid.is_some() || client.program == program)
         };
         match clients.iter().position(is_it) {
@@ -39,7 +39,7 @@ pub fn correct(clients: &mut Vec<Client>, before: &Readings, now: &Readings, ela
             None if ns == 0 => {}
             None => {
                 let (program, used) = (program.to_owned(), Usage { ns, ..Usage::default() });
-                clients.push(Client { pid, program, departed, connections: 0, used, elapsed });
+                clients.push(TracedClient { pid, program, departed, connections: 0, used, elapsed });
             }
         }
     };
@@ -81,7 +81,7 @@ mod tests {
         let elapsed = Duration::from_secs(1);
         let used = Usage { ns: 5, calls: 3, longest_ns: 4 };
         let mut clients =
-            vec![Client { pid: None, program: "xwd".to_owned(), departed: true, connections: 2, used, elapsed }];
+            vec![TracedClient { pid: None, program: "xwd".to_owned(), departed: true, connections: 2, used, elapsed }];
         assert_eq!(correct(&mut clients, &before, &now, elapsed), 1000);
         assert_eq!((clients.len(), clients[0].used.ns, clients[0].connections), (1, 600, 2));
     }

@@ -4,7 +4,7 @@
 //! The server reports figures for each connection and drops them when the connection ends. Here, each connection adds
 //! what it has used since the last report, so the sums never decrease. This module uses no clock and no files.
 
-use crate::client::{Connection, connection};
+use crate::client::{ConnectionKey, connection};
 use crate::field::{MetricKind, metrics};
 use crate::sample::departed::{ClientLists, since};
 use crate::sample::{CLIENT, ClientSample};
@@ -36,7 +36,7 @@ pub struct Totals {
 #[derive(Debug)]
 pub struct Account {
     server_pid: u32,
-    before: HashMap<Connection, ClientEntry>,
+    before: HashMap<ConnectionKey, ClientEntry>,
     /// Last reported figures of departed clients, by program.
     departed: Vec<ClientEntry>,
     totals: Labelled<Totals>,

@@ -95,7 +95,7 @@ impl Server for Session {
 }
 
 #[derive(Clone, Debug, Default)]
-struct Client {
+struct ManagedClient {
     requested: BTreeMap<SettingKind, Assignment>,
     is_auto: bool,
     /// Process that is raised while it redraws.
@@ -108,7 +108,7 @@ pub struct Applier<S, A, B> {
     pub server: S,
     pub auto: A,
     boost: B,
-    clients: BTreeMap<u32, Client>,
+    clients: BTreeMap<u32, ManagedClient>,
     /// Reported reasons for not raising any process.
     unable: BTreeSet<String>,
     /// The last refusal, until it is taken.
@@ -147,8 +147,9 @@ impl<S: Server, A: Auto, B: Boost> Applier<S, A, B> {
         for ((entry, chosen), (before, requests, messages)) in all.iter().zip(made) {
             if refused.iter().any(|at| requests.contains(at)) {
                 // Settings are requested again; searches and boosts have already started and are kept.
-                let Client { is_auto, boosted, reported, .. } = self.clients.remove(&entry.client).unwrap_or_default();
-                self.clients.insert(entry.client, Client { is_auto, boosted, reported, ..before });
+                let ManagedClient { is_auto, boosted, reported, .. } =
+                    self.clients.remove(&entry.client).unwrap_or_default();
+                self.clients.insert(entry.client, ManagedClient { is_auto, boosted, reported, ..before });
                 if self.late.is_none() {
                     all_messages.extend(self.set(entry, chosen));
                 }
@@ -160,7 +161,7 @@ impl<S: Server, A: Auto, B: Boost> Applier<S, A, B> {
     }
 
     pub fn forget(&mut self, client: u32) {
-        let Some(Client { is_auto, boosted, .. }) = self.clients.remove(&client) else { return };
+        let Some(ManagedClient { is_auto, boosted, .. }) = self.clients.remove(&client) else { return };
         boosted.into_iter().for_each(|pid| self.boost.end(pid));
         if is_auto {
             self.auto.end(client);

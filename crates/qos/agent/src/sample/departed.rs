@@ -6,7 +6,7 @@
 //! again.
 
 use super::ms;
-use crate::client::{Connection, connection};
+use crate::client::{ConnectionKey, connection};
 use crate::field::{Value, count, fields, table, time_of_ms};
 use serde_json::json;
 use std::collections::{HashMap, HashSet};
@@ -39,7 +39,7 @@ pub struct ClientLists<'a> {
 
 /// The sums of `now`, each preceded by the part that earlier reports already contain.
 pub fn since(before: &ClientLists, now: &ClientLists) -> Vec<(ClientEntry, ClientEntry)> {
-    let connected: HashSet<Connection> = now.clients.iter().map(connection).collect();
+    let connected: HashSet<ConnectionKey> = now.clients.iter().map(connection).collect();
     let began: HashMap<(u32, &str), u64> = now.departed.iter().map(|sum| (sum.program(), sum.connected_ns)).collect();
     let mut reported: HashMap<(u32, &str), ClientEntry> = HashMap::new();
     let mut count = |program, sum: &ClientEntry| reported.entry(program).or_default().absorb(sum);

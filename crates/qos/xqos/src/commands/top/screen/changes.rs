@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use xqos_abi::trace::Level;
 use xqos_agent::Result;
 use xqos_agent::amount::split;
-use xqos_agent::client::{Connection, connection, reservation_of, words};
+use xqos_agent::client::{ConnectionKey, connection, reservation_of, words};
 use xqos_agent::sample::{ClientSample, Sample, Sampler};
 use xqos_agent::session::Account;
 use xqos_core::ReservationKind;
@@ -26,14 +26,14 @@ pub enum Action {
 /// The client that a prompt is for; it stays valid when the order of the clients changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
-    pub connection: Connection,
+    pub connection: ConnectionKey,
     /// The name of its program and its pid.
     pub name: String,
 }
 
 /// A change that can be undone: the client, and its previous reservation.
 pub struct Change {
-    connection: Connection,
+    connection: ConnectionKey,
     before: Option<(u32, u32, ReservationKind)>,
     what: String,
 }

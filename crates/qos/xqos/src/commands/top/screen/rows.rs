@@ -7,7 +7,7 @@ use super::super::settings::{self, Grouping, Settings};
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashSet};
-use xqos_agent::client::{Connection, connection};
+use xqos_agent::client::{ConnectionKey, connection};
 use xqos_agent::field::Value;
 use xqos_agent::rules::process::Users;
 use xqos_agent::sample::ClientSample;
@@ -15,7 +15,7 @@ use xqos_text::escape::printable;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Key {
-    Client(Connection),
+    Client(ConnectionKey),
     /// The names of a group and of the groups that it is in, outermost first.
     Group(Vec<String>),
 }
