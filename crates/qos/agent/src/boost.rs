@@ -13,7 +13,7 @@ mod named;
 
 use crate::error::{Result, asking, bail};
 use crate::processor::missing_right;
-use crate::raised::{Guard, PRIORITY, Raised, Verdict};
+use crate::raised::{Guard, PRIORITY, RaiseResult, Raised};
 use crate::session::Session;
 use clap::{Args, ValueEnum};
 use named::Named;
@@ -239,11 +239,11 @@ impl Boost {
                 let (attributes, limit) = if is_input { self.input } else { self.exposing };
                 let verdict = self.raised.raise(notify.pid, attributes, Some(Instant::now() + limit));
                 self.report(notify.pid, || match verdict {
-                    Verdict::Raised if is_input => "raised to handle input".to_owned(),
-                    Verdict::Raised => "raised to redraw".to_owned(),
-                    Verdict::Foreign => "left alone: it is another user's".to_owned(),
-                    Verdict::Otherwise => "left alone: its priority is not the default".to_owned(),
-                    Verdict::Impossible(error) => format!("left alone: {error}"),
+                    RaiseResult::Raised if is_input => "raised to handle input".to_owned(),
+                    RaiseResult::Raised => "raised to redraw".to_owned(),
+                    RaiseResult::Foreign => "left alone: it is another user's".to_owned(),
+                    RaiseResult::Otherwise => "left alone: its priority is not the default".to_owned(),
+                    RaiseResult::Impossible(error) => format!("left alone: {error}"),
                 });
             }
             NotifyKind::Answered if self.raised.take_back(notify.pid) => {

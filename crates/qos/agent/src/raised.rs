@@ -24,11 +24,11 @@ const MAX_RAISED: usize = 64;
 pub const PRIORITY: u32 = 5;
 
 /// Entry for one process, shared with the guard: pid (0 if unused), start time and previous scheduling.
-type Entry = [AtomicU64; 6];
+type RaisedEntry = [AtomicU64; 6];
 
 /// Result of an attempt to raise a process.
 #[derive(Debug)]
-pub enum Verdict {
+pub enum RaiseResult {
     Raised,
     /// The process belongs to another user.
     Foreign,
@@ -39,7 +39,7 @@ pub enum Verdict {
 
 #[derive(Debug)]
 pub struct Raised {
-    entries: &'static [Entry; MAX_RAISED],
+    entries: &'static [RaisedEntry; MAX_RAISED],
     until: [Option<Instant>; MAX_RAISED],
     /// Only processes of this user are raised; `None` means any user.
     user: Option<u32>,
@@ -52,19 +52,19 @@ impl Raised {
     }
 
     /// Raises a process until that time, or until [`Raised::take_back`].
-    pub fn raise(&mut self, pid: i32, attributes: Attributes, until: Option<Instant>) -> Verdict {
-        let Some(process) = Procfs.look(pid) else { return Verdict::Impossible(io::ErrorKind::NotFound.into()) };
+    pub fn raise(&mut self, pid: i32, attributes: Attributes, until: Option<Instant>) -> RaiseResult {
+        let Some(process) = Procfs.look(pid) else { return RaiseResult::Impossible(io::ErrorKind::NotFound.into()) };
         match proc::owner(pid) {
             Ok(owner) if self.user.is_none_or(|user| owner == user) => {}
-            Ok(_) => return Verdict::Foreign,
-            Err(error) => return Verdict::Impossible(error),
+            Ok(_) => return RaiseResult::Foreign,
+            Err(error) => return RaiseResult::Impossible(error),
         }
         let before = match Attributes::of(pid) {
             Ok(before) if before.is_normal() => before,
-            Ok(_) => return Verdict::Otherwise,
-            Err(error) => return Verdict::Impossible(error),
+            Ok(_) => return RaiseResult::Otherwise,
+            Err(error) => return RaiseResult::Impossible(error),
         };
-        let Some(at) = self.position(0) else { return Verdict::Otherwise };
+        let Some(at) = self.position(0) else { return RaiseResult::Otherwise };
         let [entry_pid, started, words @ ..] = &self.entries[at];
         started.store(process.started, Ordering::SeqCst);
         for (cell, word) in words.iter().zip(before.words()) {
@@ -74,11 +74,11 @@ impl Raised {
         match attributes.give(pid) {
             Ok(()) => {
                 self.until[at] = until;
-                Verdict::Raised
+                RaiseResult::Raised
             }
             Err(error) => {
                 entry_pid.store(0, Ordering::SeqCst);
-                Verdict::Impossible(error)
+                RaiseResult::Impossible(error)
             }
         }
     }
@@ -165,11 +165,11 @@ impl AsRawFd for Guard {
     }
 }
 
-fn put_all_back(entries: &[Entry; MAX_RAISED]) {
+fn put_all_back(entries: &[RaisedEntry; MAX_RAISED]) {
     entries.iter().for_each(put_back);
 }
 
-fn put_back([entry_pid, started, words @ ..]: &Entry) {
+fn put_back([entry_pid, started, words @ ..]: &RaisedEntry) {
     let pid = entry_pid.load(Ordering::SeqCst) as i32;
     if pid == 0 {
         return;
@@ -236,14 +236,14 @@ mod tests {
         let mut raised = Raised::new(Some(calling_user())).unwrap();
         let nicer = Attributes::normal(-5, 0);
         let end = Instant::now() + Duration::from_secs(1);
-        assert!(matches!(raised.raise(sleeper.pid(), nicer, Some(end)), Verdict::Raised));
+        assert!(matches!(raised.raise(sleeper.pid(), nicer, Some(end)), RaiseResult::Raised));
         assert_eq!((sleeper.nice(), raised.next()), (-5, Some(end)));
         raised.take_back_late(end - Duration::from_nanos(1));
         assert_eq!(sleeper.nice(), -5, "its time is not over");
         raised.take_back_late(end);
         assert_eq!((sleeper.nice(), raised.next()), (3, None));
         assert!(!raised.take_back(sleeper.pid()), "nothing is left to take back");
-        assert!(matches!(raised.raise(sleeper.pid(), nicer, Some(end)), Verdict::Raised));
+        assert!(matches!(raised.raise(sleeper.pid(), nicer, Some(end)), RaiseResult::Raised));
         drop(raised);
         assert_eq!(sleeper.nice(), 3);
     }
@@ -264,7 +264,7 @@ mod tests {
         let own = std::process::id() as i32;
         let (before, nicer) = (Attributes::of(copier).unwrap(), Attributes::favoured(-5, 0));
         let mut raised = Raised::new(Some(calling_user())).unwrap();
-        assert!(matches!(raised.raise(own, nicer, Some(Instant::now())), Verdict::Raised));
+        assert!(matches!(raised.raise(own, nicer, Some(Instant::now())), RaiseResult::Raised));
         Attributes::of(own).unwrap().give(copier).unwrap();
         assert_eq!(Attributes::of(copier).unwrap().nice(), -5);
         assert!(raised.take_back(own));
@@ -278,11 +278,11 @@ mod tests {
         let sleeper = Sleeper::start();
         let (soon, nicer) = (Instant::now(), Attributes::normal(5, 0));
         let mut of_others = Raised::new(Some(calling_user() + 1)).unwrap();
-        assert!(matches!(of_others.raise(sleeper.pid(), nicer, Some(soon)), Verdict::Foreign));
+        assert!(matches!(of_others.raise(sleeper.pid(), nicer, Some(soon)), RaiseResult::Foreign));
         let mut raised = Raised::new(Some(calling_user())).unwrap();
-        assert!(matches!(raised.raise(i32::MAX, nicer, Some(soon)), Verdict::Impossible(_)));
+        assert!(matches!(raised.raise(i32::MAX, nicer, Some(soon)), RaiseResult::Impossible(_)));
         if is_allowed() && Attributes::real_time(1).give(sleeper.pid()).is_ok() {
-            assert!(matches!(raised.raise(sleeper.pid(), nicer, Some(soon)), Verdict::Otherwise));
+            assert!(matches!(raised.raise(sleeper.pid(), nicer, Some(soon)), RaiseResult::Otherwise));
         }
     }
 }

@@ -20,7 +20,7 @@ use crate::client::{described, words};
 use crate::error::{Result, asking, bail};
 use crate::session::{Account, Session, is_wayland};
 use crate::{processor, rules};
-use family::{Family, Verdict};
+use family::{Family, Relation};
 pub use options::Options;
 use std::collections::{BTreeMap, HashSet};
 use std::os::fd::AsRawFd;
@@ -208,15 +208,15 @@ impl Run<'_> {
             return;
         }
         match self.family.connected(pid, &Procfs) {
-            Verdict::Program => self.serve(client, pid),
-            Verdict::Inherited(parent) => self.report(&format!(
+            Relation::Program => self.serve(client, pid),
+            Relation::Inherited(parent) => self.report(&format!(
                 "no settings for pid {pid}: it was started by pid {parent}, which has its own connection"
             )),
-            Verdict::Stray => self.report(&format!(
+            Relation::Stray => self.report(&format!(
                 "no settings for pid {pid}: its parent process has exited and may have been the program itself"
             )),
-            Verdict::Vanished => self.vanished = true,
-            Verdict::Foreign => {}
+            Relation::Vanished => self.vanished = true,
+            Relation::Foreign => {}
         }
     }
 

@@ -9,7 +9,7 @@ use super::demand::Demand;
 use crate::client::in_us;
 use crate::error::{Result, asking, bail};
 use crate::processor;
-use crate::raised::{Guard, Raised, Verdict};
+use crate::raised::{Guard, RaiseResult, Raised};
 use std::collections::BTreeMap;
 use std::io;
 use std::time::Instant;
@@ -130,9 +130,9 @@ fn give(raised: &mut Raised, thread: i32, wanted: Reservation, is_reserved: bool
         return raised.change(thread, attributes);
     }
     match raised.raise(thread, attributes, None) {
-        Verdict::Raised => Ok(()),
-        Verdict::Otherwise | Verdict::Foreign => Err(io::Error::other("it has a priority of its own")),
-        Verdict::Impossible(error) => Err(error),
+        RaiseResult::Raised => Ok(()),
+        RaiseResult::Otherwise | RaiseResult::Foreign => Err(io::Error::other("it has a priority of its own")),
+        RaiseResult::Impossible(error) => Err(error),
     }
 }
 

@@ -32,7 +32,7 @@ impl Identity {
 
 /// The relation of a connection to the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum Relation {
     Program,
     /// Contains the pid of the nearest ancestor with an X connection.
     Inherited(i32),
@@ -67,13 +67,13 @@ impl Family {
     }
 
     /// Records that a process has connected to the X server, and returns its relation to the program.
-    pub fn connected(&mut self, pid: i32, processes: &impl Processes) -> Verdict {
+    pub fn connected(&mut self, pid: i32, processes: &impl Processes) -> Relation {
         let all = processes.all();
         self.note(&all);
-        let Some(process) = all.get(&pid) else { return Verdict::Vanished };
+        let Some(process) = all.get(&pid) else { return Relation::Vanished };
         let identity = Identity::of(pid, process);
         let verdict = self.judge(identity);
-        if verdict != Verdict::Foreign {
+        if verdict != Relation::Foreign {
             self.connected.insert(identity);
         }
         verdict
@@ -90,21 +90,21 @@ impl Family {
         self.note(&all);
         all.iter().filter(|(_, process)| !process.zombie).any(|(&pid, process)| {
             let identity = Identity::of(pid, process);
-            !self.connected.contains(&identity) && self.judge(identity) == Verdict::Program
+            !self.connected.contains(&identity) && self.judge(identity) == Relation::Program
         })
     }
 
-    fn judge(&self, identity: Identity) -> Verdict {
-        let Some(mut origin) = self.origins.get(&identity) else { return Verdict::Foreign };
+    fn judge(&self, identity: Identity) -> Relation {
+        let Some(mut origin) = self.origins.get(&identity) else { return Relation::Foreign };
         // Parents are older than their children, so this loop ends.
         loop {
             match origin {
-                Origin::First => return Verdict::Program,
-                Origin::Stray => return Verdict::Stray,
-                Origin::Child(parent) if self.connected.contains(parent) => return Verdict::Inherited(parent.pid),
+                Origin::First => return Relation::Program,
+                Origin::Stray => return Relation::Stray,
+                Origin::Child(parent) if self.connected.contains(parent) => return Relation::Inherited(parent.pid),
                 Origin::Child(parent) => match self.origins.get(parent) {
                     Some(parents) => origin = parents,
-                    None => return Verdict::Stray,
+                    None => return Relation::Stray,
                 },
             }
         }
@@ -211,8 +211,8 @@ mod tests {
     fn all_connections_of_the_main_child_are_the_programs() {
         let (mut family, tree) = family();
         assert!(!family.any_connected());
-        assert_eq!(family.connected(MAIN, &tree), Verdict::Program);
-        assert_eq!(family.connected(MAIN, &tree), Verdict::Program, "a second connection of its own");
+        assert_eq!(family.connected(MAIN, &tree), Relation::Program);
+        assert_eq!(family.connected(MAIN, &tree), Relation::Program, "a second connection of its own");
         assert!(family.any_connected());
     }
 
@@ -221,30 +221,30 @@ mod tests {
         let (mut family, tree) = family();
         tree.start(201, MAIN);
         tree.start(202, 201);
-        assert_eq!(family.connected(202, &tree), Verdict::Program);
+        assert_eq!(family.connected(202, &tree), Relation::Program);
     }
 
     #[test]
     fn children_of_the_program_do_not_inherit() {
         let (mut family, tree) = family();
         tree.start(201, MAIN);
-        assert_eq!(family.connected(201, &tree), Verdict::Program);
+        assert_eq!(family.connected(201, &tree), Relation::Program);
         tree.start(202, 201);
         tree.start(203, 202);
-        assert_eq!(family.connected(203, &tree), Verdict::Inherited(201), "through a shell, too");
+        assert_eq!(family.connected(203, &tree), Relation::Inherited(201), "through a shell, too");
         tree.start(204, 203);
-        assert_eq!(family.connected(204, &tree), Verdict::Inherited(203), "nor do grandchildren");
+        assert_eq!(family.connected(204, &tree), Relation::Inherited(203), "nor do grandchildren");
         tree.start(205, MAIN);
-        assert_eq!(family.connected(205, &tree), Verdict::Program, "a second program of the same wrapper does");
+        assert_eq!(family.connected(205, &tree), Relation::Program, "a second program of the same wrapper does");
     }
 
     #[test]
     fn a_closed_connection_still_counts() {
         let (mut family, tree) = family();
-        assert_eq!(family.connected(MAIN, &tree), Verdict::Program);
+        assert_eq!(family.connected(MAIN, &tree), Relation::Program);
         for pid in 300..400 {
             tree.start(pid, MAIN);
-            assert!(matches!(family.connected(pid, &tree), Verdict::Inherited(MAIN)));
+            assert!(matches!(family.connected(pid, &tree), Relation::Inherited(MAIN)));
             tree.end(pid);
         }
         assert!(family.connected.len() < 5 && family.origins.len() < 5, "unneeded entries remain: {family:?}");
@@ -254,9 +254,9 @@ mod tests {
     fn processes_of_others_are_foreign() {
         let (mut family, tree) = family();
         tree.start(300, 50);
-        assert_eq!(family.connected(300, &tree), Verdict::Foreign);
-        assert_eq!(family.connected(XQOS, &tree), Verdict::Foreign, "our own connection is not the program's");
-        assert_eq!(family.connected(9999, &tree), Verdict::Vanished);
+        assert_eq!(family.connected(300, &tree), Relation::Foreign);
+        assert_eq!(family.connected(XQOS, &tree), Relation::Foreign, "our own connection is not the program's");
+        assert_eq!(family.connected(9999, &tree), Relation::Vanished);
         assert!(!family.any_connected());
     }
 
@@ -266,21 +266,21 @@ mod tests {
         tree.start(201, MAIN);
         tree.end(MAIN);
         assert!(family.more_may_connect(&tree));
-        assert_eq!(family.connected(201, &tree), Verdict::Program);
+        assert_eq!(family.connected(201, &tree), Relation::Program);
         assert!(!family.more_may_connect(&tree));
     }
 
     #[test]
     fn an_orphan_of_the_program_does_not_inherit() {
         let (mut family, tree) = family();
-        assert_eq!(family.connected(MAIN, &tree), Verdict::Program);
+        assert_eq!(family.connected(MAIN, &tree), Relation::Program);
         // A panel starts a program by forking twice, and the process in between was never recorded.
         tree.start(201, MAIN);
         tree.start(202, 201);
         tree.end(201);
         assert_eq!(tree.look(202).unwrap().parent, XQOS);
         assert!(!family.more_may_connect(&tree), "we do not wait for it either");
-        assert_eq!(family.connected(202, &tree), Verdict::Stray);
+        assert_eq!(family.connected(202, &tree), Relation::Stray);
     }
 
     #[test]
@@ -289,27 +289,27 @@ mod tests {
         tree.start(201, MAIN);
         tree.start(202, MAIN);
         tree.start(203, 202);
-        assert_eq!(family.connected(201, &tree), Verdict::Program);
+        assert_eq!(family.connected(201, &tree), Relation::Program);
         tree.end(202);
-        assert_eq!(family.connected(203, &tree), Verdict::Program, "started by a wrapper that has exited");
+        assert_eq!(family.connected(203, &tree), Relation::Program, "started by a wrapper that has exited");
         tree.start(204, 201);
-        assert_eq!(family.connected(204, &tree), Verdict::Inherited(201));
+        assert_eq!(family.connected(204, &tree), Relation::Inherited(201));
         tree.start(205, 204);
         assert!(family.more_may_connect(&tree), "the wrapper may; this call also records the tree");
         tree.end(201);
         tree.end(204);
-        assert_eq!(family.connected(205, &tree), Verdict::Inherited(204));
+        assert_eq!(family.connected(205, &tree), Relation::Inherited(204));
     }
 
     #[test]
     fn a_reused_pid_is_another_process() {
         let (mut family, tree) = family();
         tree.start(201, MAIN);
-        assert_eq!(family.connected(201, &tree), Verdict::Program);
+        assert_eq!(family.connected(201, &tree), Relation::Program);
         tree.end(201);
         tree.start(201, MAIN);
         tree.start(202, 201);
-        assert_eq!(family.connected(202, &tree), Verdict::Program, "this 201 never connected");
+        assert_eq!(family.connected(202, &tree), Relation::Program, "this 201 never connected");
     }
 
     #[test]
@@ -317,6 +317,6 @@ mod tests {
         let (mut family, tree) = family();
         tree.start(201, 202);
         tree.start(202, 201);
-        assert_eq!(family.connected(201, &tree), Verdict::Foreign);
+        assert_eq!(family.connected(201, &tree), Relation::Foreign);
     }
 }
