@@ -62,7 +62,7 @@ impl fmt::Display for Amount {
 
 /// Options for the kind of a reservation.
 #[derive(Args, Clone, Copy, Debug)]
-pub struct Kind {
+pub struct KindOptions {
     /// Hold the client back once its budget is used up
     #[arg(long)]
     hard: bool,
@@ -72,7 +72,7 @@ pub struct Kind {
     soft: Option<SoftRule>,
 }
 
-impl Kind {
+impl KindOptions {
     pub fn get(self) -> ReservationKind {
         match self.soft {
             Some(rule) => rule.kind(),

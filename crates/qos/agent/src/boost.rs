@@ -54,7 +54,7 @@ struct Share {
 /// server that runs as root. Root has both capabilities.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
-pub struct Options {
+pub struct BoostOptions {
     /// Maximum time with a raised priority for one Expose, 1ms to 1s, or 'off'
     #[arg(long, value_name = "TIME|off", default_value = "40ms", value_parser = reader(&PACING))]
     expose: u32,
@@ -155,7 +155,7 @@ pub struct Boost {
 
 impl Boost {
     /// Prepares everything. Call this before any thread is started.
-    pub fn start(display: Option<&str>, options: &Options) -> Result<Boost> {
+    pub fn start(display: Option<&str>, options: &BoostOptions) -> Result<Boost> {
         let (session, info) = Session::open_armed(display)?;
         let expose = Micros(options.expose).duration();
         let Some(method) = options.how.allowed(expose.max(Duration::from_millis(1))) else {

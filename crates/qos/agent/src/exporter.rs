@@ -45,7 +45,7 @@ const LEAST_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Which servers to query, and how.
 #[derive(Args, Clone, Debug)]
-pub struct Options {
+pub struct ExporterOptions {
     /// Also watch servers without xqos, for 0.2 s per query, through the kernel's trace of their system calls; root
     /// only
     #[arg(long)]
@@ -71,7 +71,7 @@ fn number(text: &str) -> Result<u32, String> {
 
 #[derive(Debug)]
 pub struct Exporter {
-    options: Options,
+    options: ExporterOptions,
     /// Include what clients used before the first query.
     with_past: bool,
     displays: BTreeMap<u32, Display>,
@@ -109,7 +109,7 @@ enum State {
 }
 
 impl Exporter {
-    pub fn new(options: Options, with_past: bool) -> Exporter {
+    pub fn new(options: ExporterOptions, with_past: bool) -> Exporter {
         Exporter {
             options,
             with_past,

@@ -21,7 +21,7 @@ use crate::error::{Result, asking, bail};
 use crate::session::{Account, Session, is_wayland};
 use crate::{processor, rules};
 use family::{Family, Relation};
-pub use options::Options;
+pub use options::RunOptions;
 use std::collections::{BTreeMap, HashSet};
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
@@ -37,7 +37,7 @@ const GRACE: Duration = Duration::from_secs(10);
 const NEW_THREADS: Duration = Duration::from_millis(200);
 
 /// Runs the program, and returns its exit status.
-pub fn run(display: Option<&str>, options: &Options) -> Result<u8> {
+pub fn run(display: Option<&str>, options: &RunOptions) -> Result<u8> {
     let (session, info) = Session::open_armed(display)?;
     let wanted = options.reserve.map(|wanted| wanted.checked(options.kind.get())).transpose()?;
     let is_auto = wanted == Some(Amount::Auto);
@@ -53,7 +53,7 @@ pub fn run(display: Option<&str>, options: &Options) -> Result<u8> {
     }
     let main = options.start(display)?;
     let family = Family::new(std::process::id() as i32, main);
-    let mut run = Run {
+    let mut run = ProgramRun {
         options,
         session,
         family,
@@ -80,8 +80,8 @@ pub fn run(display: Option<&str>, options: &Options) -> Result<u8> {
     }
 }
 
-struct Run<'a> {
-    options: &'a Options,
+struct ProgramRun<'a> {
+    options: &'a RunOptions,
     session: Session,
     family: Family,
     main: i32,
@@ -100,7 +100,7 @@ struct Run<'a> {
     auto: Option<Auto>,
 }
 
-impl Run<'_> {
+impl ProgramRun<'_> {
     /// Waits until the program and its connections have ended; returns its exit status.
     fn watch(&mut self, signals: &Signals) -> Result<u8> {
         loop {

@@ -69,7 +69,7 @@ find a fault. A command that runs a program exits with the program's status.";
 #[derive(Debug, Subcommand)]
 enum Command {
     Server(server::Arguments),
-    Run(run::Options),
+    Run(run::RunOptions),
     Reserve(reserve::Reserve),
     Release(reserve::Release),
     #[command(flatten)]
@@ -84,7 +84,7 @@ enum Command {
     Replay(replay::Arguments),
     Why(why::Arguments),
     Suggest(suggest::Arguments),
-    Boost(boost::Options),
+    Boost(boost::BoostOptions),
     Xwayland(xwayland::Arguments),
     Doctor(doctor::Arguments),
     #[command(flatten)]

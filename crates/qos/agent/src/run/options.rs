@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! The options of `xqos run`, the checks before the program starts, and its start.
 
-use crate::amount::{Amount, CPU_NEEDS_AUTO, Kind};
+use crate::amount::{Amount, CPU_NEEDS_AUTO, KindOptions};
 use crate::error::{Result, bail, refused};
 use crate::session::{Session, out_of_limits};
 use crate::{admission, processor};
@@ -28,12 +28,12 @@ use xqos_text::quantity::Reservation;
 #[command(after_help = EXAMPLES)]
 #[command(mut_args(|arg| if ["hard", "soft"].contains(&arg.get_id().as_str()) { arg.requires("reserve") } else { arg }))]
 #[command(group = ArgGroup::new("wish").args(["reserve", "weight", "cpu"]).required(true).multiple(true))]
-pub struct Options {
+pub struct RunOptions {
     /// Server time and period, such as 3ms/10ms; auto measures the need
     #[arg(long, value_name = "BUDGET/PERIOD|auto")]
     pub(super) reserve: Option<Amount>,
     #[command(flatten)]
-    pub(super) kind: Kind,
+    pub(super) kind: KindOptions,
     /// Share of server time relative to other clients, 0.01 to 100; 1 is the default (policy fair)
     #[arg(long, value_name = "W")]
     pub(super) weight: Option<Weight>,
@@ -68,7 +68,7 @@ Exit status: that of the program, or 128 + n if signal n ended it; 1 if it could
 not be started, or was refused with --strict. INT, TERM and HUP are passed on to
 it.";
 
-impl Options {
+impl RunOptions {
     /// Refuses impossible options before the program is started.
     pub(super) fn check(&self, session: &Session, info: &ServerInfo) -> Result<()> {
         if self.strict && self.reserve == Some(Amount::Auto) {

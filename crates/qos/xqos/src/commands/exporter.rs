@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use xqos_agent::exporter::{Exporter, Format, Options};
+use xqos_agent::exporter::{Exporter, ExporterOptions, Format};
 use xqos_agent::http::{self, Answer};
 use xqos_cli::output;
 use xqos_sys::{self as sys, Signals};
@@ -26,7 +26,7 @@ pub struct Arguments {
     #[arg(long, conflicts_with = "listen")]
     once: bool,
     #[command(flatten)]
-    options: Options,
+    options: ExporterOptions,
 }
 
 const EXAMPLES: &str = "\

@@ -8,7 +8,7 @@ use clap::Args;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use xqos_abi::trace::Event;
-use xqos_agent::amount::Kind;
+use xqos_agent::amount::KindOptions;
 use xqos_agent::client::in_ns;
 use xqos_cli::output;
 use xqos_core::setting::{CUT, POLICY_SLICE};
@@ -51,7 +51,7 @@ pub struct Arguments {
     #[arg(long, value_name = "NAME|PID=BUDGET/PERIOD", value_parser = reserve)]
     reserve: Vec<(String, Reservation)>,
     #[command(flatten)]
-    kind: Kind,
+    kind: KindOptions,
     /// Maximum slice under fair and fixed
     #[arg(long, value_name = "TIME", value_parser = reader(&POLICY_SLICE))]
     slice: Option<u32>,

@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use std::os::fd::AsRawFd;
 use xqos_abi::{ClientEntry, NotifyKind, event_mask};
-use xqos_agent::amount::{Amount, CPU_NEEDS_AUTO, Kind};
+use xqos_agent::amount::{Amount, CPU_NEEDS_AUTO, KindOptions};
 use xqos_agent::auto::Auto;
 use xqos_agent::client::{described, reservation_of};
 use xqos_agent::session::Session;
@@ -44,7 +44,7 @@ pub struct Reserve {
     #[arg(value_name = "BUDGET/PERIOD|auto")]
     reservation: Amount,
     #[command(flatten)]
-    kind: Kind,
+    kind: KindOptions,
     /// With auto: also reserve processor time for the busiest thread, as measured (needs CAP_SYS_NICE)
     #[arg(long, value_name = "auto")]
     cpu: Option<Amount>,
