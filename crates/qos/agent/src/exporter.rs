@@ -26,10 +26,10 @@ use crate::displays::Displays;
 use crate::rules::process::Users;
 use crate::sample::{Readings, Server};
 use account::{Account, Labels};
-use ask::{Answer, Found, ServerProcess, Visit};
+use ask::{Found, QueryResult, ServerProcess, Visit};
 use attached::Watched;
 use clap::Args;
-pub use format::Format;
+pub use format::MetricsFormat;
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
@@ -75,7 +75,7 @@ pub struct Exporter {
     /// Include what clients used before the first query.
     with_past: bool,
     displays: BTreeMap<u32, Display>,
-    answers: (Sender<Answer>, Receiver<Answer>),
+    answers: (Sender<QueryResult>, Receiver<QueryResult>),
     users: Users,
     rounds: u64,
     queried_at: Option<Instant>,
@@ -87,7 +87,7 @@ pub struct Exporter {
 struct Display {
     /// Round of a query that has not been answered yet.
     pending: Option<u64>,
-    state: State,
+    state: DisplayState,
     took: Duration,
     process: Option<ServerProcess>,
     server: Option<Server>,
@@ -98,7 +98,7 @@ struct Display {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-enum State {
+enum DisplayState {
     /// The server has no clients.
     #[default]
     Idle,
@@ -124,7 +124,7 @@ impl Exporter {
     }
 
     /// The current metrics, or the previous page if it is less than a second old.
-    pub fn page(&mut self, format: Format) -> String {
+    pub fn page(&mut self, format: MetricsFormat) -> String {
         if self.queried_at.is_none_or(|at| at.elapsed() >= LEAST_INTERVAL) {
             let begin = Instant::now();
             self.query_all();
@@ -175,7 +175,7 @@ impl Exporter {
             known.pending = Some(self.rounds);
             if !ask::ask(display, visit, self.rounds, self.options.wait.duration(), self.answers.0.clone()) {
                 known.pending = None;
-                known.set_state(display, State::Failed("no further thread can be started".to_owned()));
+                known.set_state(display, DisplayState::Failed("no further thread can be started".to_owned()));
             }
         }
     }
@@ -190,12 +190,12 @@ impl Exporter {
             self.take(answer);
         }
         for (&display, known) in self.displays.iter_mut().filter(|(_, known)| known.pending.is_some()) {
-            known.set_state(display, State::Failed("the previous query has not ended yet".to_owned()));
+            known.set_state(display, DisplayState::Failed("the previous query has not ended yet".to_owned()));
         }
     }
 
     /// Takes an answer. The figures of a late answer are ignored, because the next answer contains them.
-    fn take(&mut self, answer: Answer) {
+    fn take(&mut self, answer: QueryResult) {
         let Some(known) = self.displays.get_mut(&answer.display) else { return };
         known.pending = None;
         if answer.number != self.rounds {
@@ -208,18 +208,18 @@ impl Exporter {
         let state = match answer.found {
             Ok(Found::Served(readings)) => {
                 known.account_for(*readings, &self.users, self.options.programs as usize);
-                State::Served
+                DisplayState::Served
             }
-            Ok(Found::Stock) => State::Stock,
-            Ok(Found::Idle) => State::Idle,
-            Err(why) => State::Failed(in_one_line(&why.to_string())),
+            Ok(Found::Stock) => DisplayState::Stock,
+            Ok(Found::Idle) => DisplayState::Idle,
+            Err(why) => DisplayState::Failed(in_one_line(&why.to_string())),
         };
         known.set_state(answer.display, state);
     }
 
     /// Watches all servers without xqos, in parallel.
     fn attach(&mut self) {
-        let stock = self.displays.values_mut().filter(|known| known.state == State::Stock);
+        let stock = self.displays.values_mut().filter(|known| known.state == DisplayState::Stock);
         let servers: Vec<(i32, &mut Display)> =
             stock.filter_map(|known| Some((known.process.as_ref()?.peer.pid, known))).collect();
         if servers.is_empty() {
@@ -243,10 +243,10 @@ impl Exporter {
 }
 
 impl Display {
-    fn set_state(&mut self, display: u32, state: State) {
-        if let (true, State::Failed(why)) = (self.state != state, &state) {
+    fn set_state(&mut self, display: u32, state: DisplayState) {
+        if let (true, DisplayState::Failed(why)) = (self.state != state, &state) {
             output::note(&format!("no metrics of display :{display}: {why}"));
-        } else if matches!(self.state, State::Failed(_)) && self.state != state {
+        } else if matches!(self.state, DisplayState::Failed(_)) && self.state != state {
             output::note(&format!("display :{display} answers again"));
         }
         self.state = state;
@@ -281,7 +281,7 @@ impl Display {
     }
 
     fn is_up(&self) -> bool {
-        !matches!(self.state, State::Failed(_))
+        !matches!(self.state, DisplayState::Failed(_))
     }
 }
 

@@ -22,15 +22,15 @@ const MAX_CONNECTIONS: usize = 16;
 const PAUSE: Duration = Duration::from_millis(100);
 
 #[derive(Debug)]
-pub struct Answer {
+pub struct HttpResponse {
     pub status: &'static str,
     pub content_type: &'static str,
     pub body: Arc<str>,
 }
 
-impl Answer {
-    pub fn words(status: &'static str, words: &str) -> Answer {
-        Answer { status, content_type: "text/plain; charset=utf-8", body: words.into() }
+impl HttpResponse {
+    pub fn words(status: &'static str, words: &str) -> HttpResponse {
+        HttpResponse { status, content_type: "text/plain; charset=utf-8", body: words.into() }
     }
 }
 
@@ -47,7 +47,7 @@ pub fn listen(address: SocketAddr) -> Result<TcpListener> {
 }
 
 /// Serves requests forever. `give` gets the Accept header and is called from several threads.
-pub fn serve(listener: &TcpListener, give: impl Fn(&str) -> Answer + Send + Sync + 'static) -> ! {
+pub fn serve(listener: &TcpListener, give: impl Fn(&str) -> HttpResponse + Send + Sync + 'static) -> ! {
     // Each connection has a clone of `open`.
     let (give, open) = (Arc::new(give), Arc::new(()));
     loop {
@@ -67,19 +67,19 @@ pub fn serve(listener: &TcpListener, give: impl Fn(&str) -> Answer + Send + Sync
     }
 }
 
-fn answer(mut connection: TcpStream, give: &dyn Fn(&str) -> Answer) -> io::Result<()> {
+fn answer(mut connection: TcpStream, give: &dyn Fn(&str) -> HttpResponse) -> io::Result<()> {
     let request = read(&mut connection, Instant::now() + PATIENCE)?;
     let (answer, with_body) = match parse(&request) {
         Some(Request { method: method @ ("GET" | "HEAD"), path: "/metrics" | "/", accept }) => {
             (give(accept), method == "GET")
         }
         Some(Request { method: "GET" | "HEAD", .. }) => {
-            (Answer::words("404 Not Found", "the metrics are at /metrics\n"), true)
+            (HttpResponse::words("404 Not Found", "the metrics are at /metrics\n"), true)
         }
-        Some(_) => (Answer::words("405 Method Not Allowed", "only GET is supported\n"), true),
-        None => (Answer::words("400 Bad Request", "this is not an HTTP request\n"), true),
+        Some(_) => (HttpResponse::words("405 Method Not Allowed", "only GET is supported\n"), true),
+        None => (HttpResponse::words("400 Bad Request", "this is not an HTTP request\n"), true),
     };
-    let Answer { status, content_type, body } = answer;
+    let HttpResponse { status, content_type, body } = answer;
     let head = format!(
         "HTTP/1.1 {status}\r\nContent-Type: {content_type}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
         body.len()

@@ -13,7 +13,7 @@ use xqos_sys::proc;
 const STACK_BYTES: usize = 256 << 10;
 
 #[derive(Debug)]
-pub struct Answer {
+pub struct QueryResult {
     pub display: u32,
     pub number: u64,
     pub took: Duration,
@@ -49,7 +49,7 @@ pub enum Visit {
 }
 
 /// Sends the answer over the channel. Returns false if no thread could be started.
-pub fn ask(display: u32, visit: Visit, number: u64, patience: Duration, answers: Sender<Answer>) -> bool {
+pub fn ask(display: u32, visit: Visit, number: u64, patience: Duration, answers: Sender<QueryResult>) -> bool {
     let asking = thread::Builder::new().name(format!("display {display}")).stack_size(STACK_BYTES);
     let work = move || {
         let begin = Instant::now();
@@ -59,7 +59,7 @@ pub fn ask(display: u32, visit: Visit, number: u64, patience: Duration, answers:
             Visit::Query => query(display, until, &mut server),
             Visit::Check | Visit::ControlSocket => check(display, until, visit),
         };
-        let _ = answers.send(Answer { display, number, took: begin.elapsed(), server, found });
+        let _ = answers.send(QueryResult { display, number, took: begin.elapsed(), server, found });
     };
     asking.spawn(work).is_ok()
 }

@@ -6,22 +6,22 @@ use std::fmt::Write;
 use xqos_core::WAIT_BOUNDS_NS;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub enum MetricsFormat {
     OpenMetrics,
     /// The default format; `promtool check metrics` reads it.
     Text,
 }
 
-impl Format {
+impl MetricsFormat {
     /// Selects the format by the Accept header.
-    pub fn accepted(accept: &str) -> Format {
-        if accept.contains("application/openmetrics-text") { Format::OpenMetrics } else { Format::Text }
+    pub fn accepted(accept: &str) -> MetricsFormat {
+        if accept.contains("application/openmetrics-text") { MetricsFormat::OpenMetrics } else { MetricsFormat::Text }
     }
 
     pub fn content_type(self) -> &'static str {
         match self {
-            Format::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
-            Format::Text => "text/plain; version=0.0.4; charset=utf-8",
+            MetricsFormat::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+            MetricsFormat::Text => "text/plain; version=0.0.4; charset=utf-8",
         }
     }
 }
@@ -29,11 +29,11 @@ impl Format {
 #[derive(Debug)]
 pub struct Page {
     out: String,
-    format: Format,
+    format: MetricsFormat,
 }
 
 impl Page {
-    pub fn new(format: Format) -> Page {
+    pub fn new(format: MetricsFormat) -> Page {
         Page { out: String::new(), format }
     }
 
@@ -45,10 +45,10 @@ impl Page {
             MetricKind::Histogram => "histogram",
         };
         // The text format has no metric families; its head names the series.
-        let is_series = head.kind == MetricKind::Counter && self.format == Format::Text;
+        let is_series = head.kind == MetricKind::Counter && self.format == MetricsFormat::Text;
         let name = format!("{}{}", head.name, if is_series { "_total" } else { "" });
         let _ = writeln!(self.out, "# TYPE {name} {kind}");
-        if head.name.ends_with("_seconds") && self.format == Format::OpenMetrics {
+        if head.name.ends_with("_seconds") && self.format == MetricsFormat::OpenMetrics {
             let _ = writeln!(self.out, "# UNIT {name} seconds");
         }
         let _ = writeln!(self.out, "# HELP {name} {}", head.help);
@@ -90,7 +90,7 @@ impl Page {
     }
 
     pub fn finish(mut self) -> String {
-        if self.format == Format::OpenMetrics {
+        if self.format == MetricsFormat::OpenMetrics {
             self.out.push_str("# EOF\n");
         }
         self.out
@@ -107,7 +107,7 @@ mod tests {
 
     const COUNTER: Metric = Metric { name: "a_seconds", kind: MetricKind::Counter, help: "Help." };
 
-    fn page(format: Format, labels: &str) -> String {
+    fn page(format: MetricsFormat, labels: &str) -> String {
         let mut page = Page::new(format);
         page.begin(&COUNTER);
         page.value(&COUNTER, labels, 1.5);
@@ -117,11 +117,11 @@ mod tests {
     #[test]
     fn counters_end_in_total_in_both_formats() {
         assert_eq!(
-            page(Format::OpenMetrics, ""),
+            page(MetricsFormat::OpenMetrics, ""),
             "# TYPE a_seconds counter\n# UNIT a_seconds seconds\n# HELP a_seconds Help.\na_seconds_total 1.5\n# EOF\n"
         );
         assert_eq!(
-            page(Format::Text, "b=\"c\""),
+            page(MetricsFormat::Text, "b=\"c\""),
             "# TYPE a_seconds_total counter\n# HELP a_seconds_total Help.\na_seconds_total{b=\"c\"} 1.5\n"
         );
     }
@@ -129,7 +129,7 @@ mod tests {
     #[test]
     fn histogram_buckets_are_cumulative() {
         let head = Metric { kind: MetricKind::Histogram, ..COUNTER };
-        let mut page = Page::new(Format::Text);
+        let mut page = Page::new(MetricsFormat::Text);
         page.waits(&head, "b=\"c\"", &[3, 0, 0, 0, 1, 0, 0, 2], 7.25);
         let said = page.finish();
         for line in [
@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn the_accept_header_selects_the_format() {
         let prometheus = "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1";
-        assert_eq!(Format::accepted(prometheus), Format::OpenMetrics);
-        assert_eq!(Format::accepted("*/*"), Format::Text);
+        assert_eq!(MetricsFormat::accepted(prometheus), MetricsFormat::OpenMetrics);
+        assert_eq!(MetricsFormat::accepted("*/*"), MetricsFormat::Text);
     }
 }

@@ -4,8 +4,8 @@
 
 use super::account::{Labels, Totals};
 use super::attached::TracedUsage;
-use super::format::{Format, Page, escaped};
-use super::{Display, Exporter, State};
+use super::format::{MetricsFormat, Page, escaped};
+use super::{Display, DisplayState, Exporter};
 use crate::field::{Metric, MetricKind, metrics};
 use crate::sample::{CLIENT, SERVER};
 use rustix::time::{ClockId, clock_gettime};
@@ -36,7 +36,7 @@ const fn counter(name: &'static str, help: &'static str) -> Metric {
     Metric { name, kind: MetricKind::Counter, help }
 }
 
-pub fn render(exporter: &Exporter, format: Format) -> String {
+pub fn render(exporter: &Exporter, format: MetricsFormat) -> String {
     let mut page = Page::new(format);
     // A display whose socket is gone has no metrics.
     let displays: Vec<(String, &Display)> =
@@ -59,13 +59,13 @@ fn write_displays(page: &mut Page, displays: &Displays) {
     let flag = |is: bool| f64::from(u8::from(is));
     family(page, &UP, displays, |known| Some(flag(known.is_up())));
     family(page, &SERVED, displays, |known| match known.state {
-        State::Served => Some(1.0),
-        State::Stock => Some(0.0),
-        State::Idle | State::Failed(_) => None,
+        DisplayState::Served => Some(1.0),
+        DisplayState::Stock => Some(0.0),
+        DisplayState::Idle | DisplayState::Failed(_) => None,
     });
     family(page, &TOOK, displays, |known| match known.state {
-        State::Served | State::Stock => Some(known.took.as_secs_f64()),
-        State::Idle | State::Failed(_) => None,
+        DisplayState::Served | DisplayState::Stock => Some(known.took.as_secs_f64()),
+        DisplayState::Idle | DisplayState::Failed(_) => None,
     });
     page.begin(&INFO);
     for (display, known) in displays {

@@ -7,8 +7,8 @@ use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use xqos_agent::exporter::{Exporter, ExporterOptions, Format};
-use xqos_agent::http::{self, Answer};
+use xqos_agent::exporter::{Exporter, ExporterOptions, MetricsFormat};
+use xqos_agent::http::{self, HttpResponse};
 use xqos_cli::output;
 use xqos_sys::{self as sys, Signals};
 
@@ -62,7 +62,7 @@ impl Arguments {
         let signals = Signals::watch()?;
         let mut exporter = Exporter::new(self.options.clone(), self.once);
         if self.once {
-            return output::print(&exporter.page(Format::Text));
+            return output::print(&exporter.page(MetricsFormat::Text));
         }
         let listener = http::listen(self.listen)?;
         output::note(&format!("metrics at http://{}/metrics; press ^C to stop", listener.local_addr()?));
@@ -70,9 +70,9 @@ impl Arguments {
         let asked = Arc::clone(&exporter);
         thread::Builder::new().name("http".to_owned()).spawn(move || {
             http::serve(&listener, move |accept| {
-                let format = Format::accepted(accept);
+                let format = MetricsFormat::accepted(accept);
                 let page = asked.lock().unwrap_or_else(PoisonError::into_inner).page(format);
-                Answer { status: "200 OK", content_type: format.content_type(), body: page.into() }
+                HttpResponse { status: "200 OK", content_type: format.content_type(), body: page.into() }
             })
         })?;
         while !signals.termination_requested() {
