@@ -29,7 +29,7 @@ use crate::sample::Readings;
 use serde::Serialize;
 use serde_json::json;
 use std::time::{Duration, Instant};
-use watch::{PeerUse, READ_INTERVAL, Usage, Watch};
+use watch::{PeerUse, READ_INTERVAL, ServerWatch, Usage};
 use xqos_sys::{self as sys, Signals};
 use xqos_text::time::of_ms;
 
@@ -86,7 +86,7 @@ pub const ATTACHED of client: TracedClient as JSON;
 #[derive(Debug)]
 pub struct Attached {
     target: Target,
-    watch: Watch,
+    watch: ServerWatch,
     signals: Signals,
     since: Instant,
     /// Figures at the start of the interval, if the server runs xqos.
@@ -97,7 +97,7 @@ impl Attached {
     pub fn new(target: Target) -> Result<Attached> {
         // Watch for signals before the trace starts, so that a signal at any time ends the trace cleanly.
         let signals = Signals::watch().map_err(asking("cannot watch for signals"))?;
-        let watch = Watch::start(&[target.pid])?;
+        let watch = ServerWatch::start(&[target.pid])?;
         let before = served::ask(target.display);
         Ok(Attached { target, watch, signals, since: Instant::now(), before })
     }

@@ -26,12 +26,12 @@ pub struct Field<T> {
     pub value: fn(&T) -> Value,
     /// Empty if the field is only in JSON.
     pub title: &'static str,
-    pub place: Place,
+    pub place: FieldView,
     metric: Option<(&'static str, MetricKind)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum FieldView {
     /// Only the details of one client.
     Detail,
     /// Tables, and the details of one client.
@@ -98,7 +98,7 @@ pub use fields;
 
 impl<T> Field<T> {
     pub const fn new(key: &'static str, help: &'static str, value: fn(&T) -> Value) -> Field<T> {
-        Field { key, help, value, title: "", place: Place::Detail, metric: None }
+        Field { key, help, value, title: "", place: FieldView::Detail, metric: None }
     }
 
     /// Shows the field in the details of one client.
@@ -108,16 +108,16 @@ impl<T> Field<T> {
 
     /// Shows the field as a column of numbers; `span` is the time that they cover.
     pub const fn number(self, title: &'static str, width: u16, span: &'static str) -> Field<T> {
-        Field { title, place: Place::Column { width, align: Align::Right, is_elastic: false, span }, ..self }
+        Field { title, place: FieldView::Column { width, align: Align::Right, is_elastic: false, span }, ..self }
     }
 
     pub const fn words(self, title: &'static str, width: u16) -> Field<T> {
-        Field { title, place: Place::Column { width, align: Align::Left, is_elastic: false, span: "" }, ..self }
+        Field { title, place: FieldView::Column { width, align: Align::Left, is_elastic: false, span: "" }, ..self }
     }
 
     /// Shows the field as a column of words, which may be shortened and takes the remaining width.
     pub const fn elastic(self, title: &'static str, width: u16, span: &'static str) -> Field<T> {
-        Field { title, place: Place::Column { width, align: Align::Left, is_elastic: true, span }, ..self }
+        Field { title, place: FieldView::Column { width, align: Align::Left, is_elastic: true, span }, ..self }
     }
 
     pub const fn counter(self, name: &'static str) -> Field<T> {
@@ -148,15 +148,15 @@ pub fn metrics<T>(fields: &[Field<T>]) -> impl Iterator<Item = (Metric, &Field<T
 /// Fields with a column in which at least one row has a value; if there are no rows, all fields with a column.
 pub fn shown<'a, T>(fields: &'a [Field<T>], rows: &[&T]) -> impl Iterator<Item = &'a Field<T>> {
     let says = move |field: &&Field<T>| rows.is_empty() || rows.iter().any(|row| !field.text(row).is_empty());
-    fields.iter().filter(|field| field.place != Place::Detail).filter(says)
+    fields.iter().filter(|field| field.place != FieldView::Detail).filter(says)
 }
 
 pub fn table<T>(fields: &[Field<T>], rows: &[&T]) -> Table {
     let fields: Vec<&Field<T>> = shown(fields, rows).collect();
     let column = |(at, field): (usize, &&Field<T>)| {
         let (right, elastic) = match field.place {
-            Place::Column { align, is_elastic, .. } => (align == Align::Right, is_elastic),
-            Place::Detail => (false, false),
+            FieldView::Column { align, is_elastic, .. } => (align == Align::Right, is_elastic),
+            FieldView::Detail => (false, false),
         };
         Column { title: field.title, right, rank: if at < ALWAYS { 0 } else { at as u8 }, elastic }
     };
@@ -168,7 +168,7 @@ pub fn table<T>(fields: &[Field<T>], rows: &[&T]) -> Table {
 /// The help of columns, in lines of at most `width`.
 pub fn columns_help<T>(fields: &[Field<T>], width: usize) -> String {
     let lines = |field: &Field<T>| match field.place {
-        Place::Column { span, .. } if !span.is_empty() => {
+        FieldView::Column { span, .. } if !span.is_empty() => {
             explained(field.title, &format!("{} ({span})", field.help), width)
         }
         _ => explained(field.title, field.help, width),
@@ -186,7 +186,7 @@ pub fn explained(word: &str, text: &str, width: usize) -> Vec<String> {
 /// JSON keys, each with its help or the title of its column.
 pub fn json_help<T>(what: &str, fields: &[Field<T>]) -> String {
     let keys = fields.iter().filter(|field| !field.key.is_empty());
-    let about = |field: &Field<T>| if field.place == Place::Detail { field.help } else { field.title };
+    let about = |field: &Field<T>| if field.place == FieldView::Detail { field.help } else { field.title };
     let keys: Vec<String> = keys.map(|field| format!("{} ({})", field.key, about(field))).collect();
     wrapped(&format!("{what}: {}.", keys.join(", ")), WIDTH).join("\n") + "\n"
 }

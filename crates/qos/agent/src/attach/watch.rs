@@ -21,7 +21,7 @@ pub const READ_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Servers under observation, until this value is dropped.
 #[derive(Debug)]
-pub struct Watch {
+pub struct ServerWatch {
     pub trace: tracefs::Instance,
     servers: HashMap<i32, (Account, Peers)>,
 }
@@ -35,11 +35,11 @@ pub struct PeerUse {
     pub used: Usage,
 }
 
-impl Watch {
+impl ServerWatch {
     /// Starts the trace. Processes that have ended are skipped.
-    pub fn start(pids: &[i32]) -> Result<Watch> {
+    pub fn start(pids: &[i32]) -> Result<ServerWatch> {
         let server = |&pid: &i32| Some((pid, (Account::default(), Peers::of(pid).ok()?)));
-        let mut watch = Watch { trace: trace_of(pids)?, servers: pids.iter().filter_map(server).collect() };
+        let mut watch = ServerWatch { trace: trace_of(pids)?, servers: pids.iter().filter_map(server).collect() };
         // Discard what was traced while the events were enabled one by one: the caller's time begins now.
         watch.read()?;
         watch.servers.values_mut().for_each(|(account, _)| _ = account.finish());
@@ -99,8 +99,8 @@ fn untraced(why: String) -> Error {
 }
 
 /// Watches these servers for `time`. Also returns the actual time in nanoseconds.
-pub fn watch_for(pids: &[i32], time: Duration) -> Result<(Watch, u64)> {
-    let mut watch = Watch::start(pids)?;
+pub fn watch_for(pids: &[i32], time: Duration) -> Result<(ServerWatch, u64)> {
+    let mut watch = ServerWatch::start(pids)?;
     let (begin, mut left) = (Instant::now(), time);
     while !left.is_zero() {
         std::thread::sleep(left.min(READ_INTERVAL));

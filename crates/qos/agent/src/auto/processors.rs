@@ -20,7 +20,7 @@ use xqos_text::quantity::{Micros, Reservation};
 const COMPARED_NS: u64 = 500_000_000;
 
 #[derive(Debug, Default)]
-struct Program {
+struct MeasuredProgram {
     /// Time of the first sample, and the processor time that each thread had used by then.
     first: Option<(u64, BTreeMap<i32, u64>)>,
     thread: Option<i32>,
@@ -37,7 +37,7 @@ pub struct Processors {
     guard: Guard,
     /// This process started the programs, so their other threads get a higher priority.
     are_own_children: bool,
-    programs: BTreeMap<i32, Program>,
+    programs: BTreeMap<i32, MeasuredProgram>,
 }
 
 impl Processors {
@@ -101,7 +101,7 @@ impl Processors {
     }
 }
 
-impl Program {
+impl MeasuredProgram {
     /// The thread that has used the most processor time since the first sample; `None` if it is too early to decide.
     fn busiest(&mut self, pid: i32, now_ns: u64) -> Option<i32> {
         if self.thread.is_some() {

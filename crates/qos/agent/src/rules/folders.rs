@@ -21,11 +21,11 @@ const UNWATCHED: &str = "cannot watch the rules folders";
 pub struct Folders {
     paths: Vec<PathBuf>,
     inotify: OwnedFd,
-    watches: Vec<Watch>,
+    watches: Vec<FolderWatch>,
 }
 
 #[derive(Debug)]
-struct Watch {
+struct FolderWatch {
     id: i32,
     path: PathBuf,
     /// Name of the next folder that does not exist yet; `None` if the folder itself is watched.
@@ -70,7 +70,7 @@ impl AsRawFd for Folders {
     }
 }
 
-impl Watch {
+impl FolderWatch {
     fn counts(&self, events: ReadFlags, name: Option<&OsStr>) -> bool {
         // An event without a name is about the folder itself, which no longer exists.
         let Some(name) = name else { return !events.contains(ReadFlags::IGNORED) };
@@ -86,25 +86,25 @@ fn is_plain(path: &Path) -> bool {
     path.symlink_metadata().is_ok_and(|metadata| metadata.is_file())
 }
 
-fn watching(paths: &[PathBuf]) -> Result<(OwnedFd, Vec<Watch>)> {
+fn watching(paths: &[PathBuf]) -> Result<(OwnedFd, Vec<FolderWatch>)> {
     let inotify = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).map_err(asking(UNWATCHED))?;
     let watches = paths.iter().filter_map(|path| watch(&inotify, path)).collect();
     Ok((inotify, watches))
 }
 
 /// Watches the folder or its nearest existing ancestor.
-fn watch(inotify: &OwnedFd, path: &Path) -> Option<Watch> {
+fn watch(inotify: &OwnedFd, path: &Path) -> Option<FolderWatch> {
     let of_files = WatchFlags::CLOSE_WRITE | WatchFlags::MOVED_FROM | WatchFlags::DELETE | WatchFlags::ATTRIB;
     let of_folders = WatchFlags::CREATE | WatchFlags::MOVED_TO | WatchFlags::DELETE_SELF | WatchFlags::MOVE_SELF;
     // Two paths may share a watched folder, so their flags are combined.
     let add =
         |path: &Path, flags| inotify::add_watch(inotify, path, flags | WatchFlags::ONLYDIR | WatchFlags::MASK_ADD).ok();
     if let Some(id) = add(path, of_files | of_folders) {
-        return Some(Watch { id, path: path.to_owned(), missing: None });
+        return Some(FolderWatch { id, path: path.to_owned(), missing: None });
     }
     path.ancestors().zip(path.ancestors().skip(1)).find_map(|(missing, above)| {
         let id = add(above, of_folders)?;
-        Some(Watch { id, path: above.to_owned(), missing: Some(missing.file_name()?.to_owned()) })
+        Some(FolderWatch { id, path: above.to_owned(), missing: Some(missing.file_name()?.to_owned()) })
     })
 }
 

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use xqos_agent::field::{Field, Place};
+use xqos_agent::field::{Field, FieldView};
 use xqos_agent::sample::{CLIENT, ClientSample};
 use xqos_cli::output;
 use xqos_rules::files::read_named_text;
@@ -90,7 +90,7 @@ struct Kept {
 
 /// Titles of all columns, in the order of their importance.
 fn titles() -> impl Iterator<Item = &'static str> {
-    CLIENT.iter().filter(|field| matches!(field.place, Place::Column { .. })).map(|field| field.title)
+    CLIENT.iter().filter(|field| matches!(field.place, FieldView::Column { .. })).map(|field| field.title)
 }
 
 pub fn field(title: &str) -> Option<&'static Field<ClientSample>> {

@@ -12,7 +12,7 @@ use ratatui::style::{Modifier, Style};
 use ratatui::text::Text;
 use ratatui::widgets::{Cell, Paragraph, Row as Line, Table as Grid};
 use xqos_abi::entry_flag;
-use xqos_agent::field::{Field, Place, table};
+use xqos_agent::field::{Field, FieldView, table};
 use xqos_agent::sample::{CLIENT, ClientSample, LONGEST, Longest, Sample, departed};
 use xqos_text::width::{Align, columns};
 
@@ -113,7 +113,7 @@ impl<T: 'static> Cells<T> {
         let mut left = width;
         let mut visible = Vec::new();
         for (at, field) in self.fields.iter().enumerate() {
-            let Place::Column { width: least, align, is_elastic, span } = field.place else { continue };
+            let FieldView::Column { width: least, align, is_elastic, span } = field.place else { continue };
             let longest = self.cells.iter().map(|row| columns(&row[at])).max();
             let wanted = longest.map_or(least, |longest| (longest as u16).clamp(least, MAX_WIDTH.max(least)));
             let wanted = if is_elastic { wanted } else { least };
