@@ -3,7 +3,7 @@
 //!
 //! All facts go into one [`Report`], from which the text and the JSON are made.
 
-use crate::commands::policy::Settings;
+use crate::commands::policy::ServerSettings;
 use anyhow::{Result, anyhow};
 use clap::Args;
 use serde_json::json;
@@ -102,7 +102,7 @@ impl Report {
 /// Facts about a server that runs xqos.
 #[derive(Debug, Default)]
 struct Service {
-    settings: Settings,
+    settings: ServerSettings,
     version: String,
     grabs: Vec<String>,
     /// Release of the X server.
@@ -165,7 +165,7 @@ fn examine(display: Option<&str>) -> Result<Report> {
     let name = display_name(display)?;
     let (host, service) = match Control::open(Some(&name))? {
         Some(control) => {
-            let settings = Settings::of(&control)?;
+            let settings = ServerSettings::of(&control)?;
             let session = Session { control, display: name.clone() };
             let pid = i32::try_from(settings.info.server_pid).ok().filter(|_| session.is_here());
             let host = Host::look(session.control.connection().ok(), pid);
@@ -195,7 +195,7 @@ fn wayland_without_x() -> Option<&'static str> {
     )
 }
 
-fn service(mut settings: Settings, session: &Session, host: &Host) -> Result<Service> {
+fn service(mut settings: ServerSettings, session: &Session, host: &Host) -> Result<Service> {
     let exports_nothing = || host.process.as_ref()?.missing.as_ref().map(|missing| !missing.is_empty());
     settings.through_libc = session.control.is_served_through_libc().or_else(exports_nothing).unwrap_or(false);
     let version = session.control.version();
@@ -343,7 +343,7 @@ fn service_words(service: &Service, missing: &[&str]) -> Vec<(&'static str, Stri
 
 /// Describes the time after which long requests are cut, or why they cannot be cut.
 fn cut_words(service: &Service) -> String {
-    let Service { settings: Settings { cut, through_libc, .. }, release, .. } = service;
+    let Service { settings: ServerSettings { cut, through_libc, .. }, release, .. } = service;
     match cut.part_us {
         0 if cut.is_possible => "not cut: cutting is switched off (`xqos policy --cut on`)".to_owned(),
         us if cut.is_possible => format!("cut after {}, to serve other clients (`xqos policy --cut`)", Micros(us)),
@@ -411,7 +411,7 @@ mod tests {
     fn doctor_says_whether_long_requests_are_cut_or_why_not() {
         let words = |is_possible, part_us, through_libc, release: &str| {
             let cut = CutReport { is_possible, part_us, ..CutReport::default() };
-            let mut settings = Settings::default();
+            let mut settings = ServerSettings::default();
             (settings.through_libc, settings.cut) = (through_libc, cut);
             cut_words(&Service { settings, release: release.to_owned(), ..Service::default() })
         };

@@ -130,25 +130,25 @@ fn explained(kind: PolicyKind) -> &'static str {
 impl Arguments {
     pub fn perform(&self, display: Option<&str>) -> Result<()> {
         if CHANGEABLE.iter().all(|(_, asked, ..)| asked(self).is_none()) {
-            let settings = Settings::of(&Session::open(display)?.control)?;
+            let settings = ServerSettings::of(&Session::open(display)?.control)?;
             return if self.json { output::json(&settings) } else { output::print(&settings.words()) };
         }
         let (session, _) = Session::open_armed(display)?;
-        let before = Settings::of(&session.control)?;
+        let before = ServerSettings::of(&session.control)?;
         if self.shared.cut.is_some() && !before.cut.is_possible {
             bail!("this server's requests cannot be cut, and no setting was changed: `xqos doctor` shows the reason");
         }
         self.make(&session.control, &before)
             .map_err(|error| explain(error, self.shared.max_utilization, &before.info))?;
         if self.json {
-            return output::json(&Settings::of(&session.control)?);
+            return output::json(&ServerSettings::of(&session.control)?);
         }
         let [set, undo] = self.typed(&before);
         output::line(&format!("set: {set}; undo: xqos policy {undo}"))
     }
 
     /// The new and the previous settings, as arguments of this command.
-    fn typed(&self, before: &Settings) -> [String; 2] {
+    fn typed(&self, before: &ServerSettings) -> [String; 2] {
         let changed = CHANGEABLE.iter().filter_map(|(option, asked, now, print)| {
             Some((format!("{option}{}", print(asked(self)?)), format!("{option}{}", print(now(before)))))
         });
@@ -156,7 +156,7 @@ impl Arguments {
         [set, undo].map(|words| words.join(" "))
     }
 
-    fn make(&self, control: &Control, before: &Settings) -> xqos_client::Result<()> {
+    fn make(&self, control: &Control, before: &ServerSettings) -> xqos_client::Result<()> {
         let policy = PolicyChange {
             policy: self.policy,
             slice_us: self.shared.slice,
@@ -184,7 +184,7 @@ impl Arguments {
 
 /// A setting that this command can change: its option, functions that return the requested and the current value, and
 /// one that prints a value.
-type Changeable = (&'static str, fn(&Arguments) -> Option<u32>, fn(&Settings) -> u32, fn(u32) -> String);
+type Changeable = (&'static str, fn(&Arguments) -> Option<u32>, fn(&ServerSettings) -> u32, fn(u32) -> String);
 
 #[rustfmt::skip]
 const CHANGEABLE: [Changeable; 12] = [
@@ -198,7 +198,7 @@ const CHANGEABLE: [Changeable; 12] = [
         |ppm| typed(ppm, &MAX_UTILIZATION)),
     ("--blocking ", |asked| asked.blocking, |set| set.info.blocking_configured_us, |us| typed(us, &BLOCKING)),
     ("--expose-pacing ", |asked| asked.expose_pacing, |set| set.pacing.limit_us, |us| typed(us, &PACING)),
-    ("--min-fps ", |asked| asked.min_fps, Settings::min_fps, |fps| fps.to_string()),
+    ("--min-fps ", |asked| asked.min_fps, ServerSettings::min_fps, |fps| fps.to_string()),
     ("--desktop ", |asked| asked.shared.desktop, |set| set.desktop.share_ppm, |ppm| typed(ppm, &DESKTOP)),
     ("--cut ", |asked| asked.shared.cut, |set| set.cut.part_us, |us| typed(us, &CUT)),
     ("--groups ", |asked| asked.shared.groups.map(|grouping| grouping as u32), |set| set.groups.grouping as u32,
@@ -221,7 +221,7 @@ fn explain(error: Error, max_utilization: Option<u32>, before: &ServerInfo) -> a
 }
 
 #[derive(Debug, Default)]
-pub struct Settings {
+pub struct ServerSettings {
     pub info: ServerInfo,
     processor: ProcessorReport,
     pacing: PacingReport,
@@ -232,7 +232,7 @@ pub struct Settings {
 }
 
 fields! {
-const SETTINGS of set: Settings as JSON;
+const SETTINGS of set: ServerSettings as JSON;
 
 "policy" title("policy"): "name of the policy" =>
     Value::Other(json!(set.info.policy.name()), format!("{}: {}", set.info.policy.name(), explained(set.info.policy)));
@@ -274,16 +274,16 @@ fn or_null(value: u32, unit: f64, text: String) -> Value {
 /// Default of --min-fps, as the longest time between frames.
 const DEFAULT_FLOOR_US: u32 = 50_000;
 
-impl Settings {
-    pub fn of(control: &Control) -> Result<Settings> {
+impl ServerSettings {
+    pub fn of(control: &Control) -> Result<ServerSettings> {
         let info = control.server_info()?;
         if !info.armed {
-            return Ok(Settings { info, ..Settings::default() });
+            return Ok(ServerSettings { info, ..ServerSettings::default() });
         }
         let (processor, pacing, desktop) = (control.processor()?, control.pacing()?, control.desktop()?);
         let (groups, cut) = (control.groups()?, control.cut()?);
         let through_libc = control.is_served_through_libc().unwrap_or(false);
-        Ok(Settings { info, processor, pacing, desktop, groups, cut, through_libc })
+        Ok(ServerSettings { info, processor, pacing, desktop, groups, cut, through_libc })
     }
 
     /// The utilization limit that the admission test uses.
@@ -404,13 +404,13 @@ mod tests {
         }
     }
 
-    fn settings() -> Settings {
+    fn settings() -> ServerSettings {
         let desktop = DesktopReport { share_ppm: 500_000, clients: 2 };
         let groups = GroupsReport { grouping: Grouping::Application, user_limit_ppm: 300_000, groups: 4 };
         let processor = ProcessorReport { limit_ppm: info().max_utilization_ppm, ..ProcessorReport::default() };
         let cut = CutReport { is_possible: true, part_us: 250, cuts: 1203, finished: 4, ..CutReport::default() };
         let pacing = PacingReport::default();
-        Settings { info: info(), processor, pacing, desktop, groups, cut, through_libc: false }
+        ServerSettings { info: info(), processor, pacing, desktop, groups, cut, through_libc: false }
     }
 
     #[test]
@@ -442,14 +442,14 @@ mod tests {
     #[test]
     fn settings_are_shown_with_unit_and_policy() {
         let pacing = PacingReport { limit_us: 25_000, floor_us: 50_000, holds: 7, ..PacingReport::default() };
-        let text = Settings { pacing, ..settings() }.words();
+        let text = ServerSettings { pacing, ..settings() }.words();
         assert!(text.contains("first, at most 0.5 under contention; 2 connected"), "{text}");
         assert!(text.contains("25 ms while above 20 frames per second; 7 holds so far"), "{text}");
         for line in ["policy           fair: the ready client", "5 ms (smart)", "0.9, 0.3 of it", "observed, 2.1 ms in"]
         {
             assert!(text.contains(line), "{line} in:\n{text}");
         }
-        let plain = Settings { desktop: DesktopReport::default(), ..settings() };
+        let plain = ServerSettings { desktop: DesktopReport::default(), ..settings() };
         let json = serde_json::to_value(&plain).unwrap();
         assert!(json["desktop_share"].is_null());
         assert!(json["expose_pacing_ms"].is_null() && json["min_fps"] == 20.0);
@@ -460,7 +460,7 @@ mod tests {
     #[test]
     fn cutting_is_shown_with_its_counts_or_as_impossible() {
         let of = |cut, through_libc| {
-            let settings = Settings { cut, through_libc, ..settings() };
+            let settings = ServerSettings { cut, through_libc, ..settings() };
             (settings.cutting(), serde_json::to_value(&settings).unwrap()["cut_part_ms"].clone())
         };
         let cut = settings().cut;

@@ -14,7 +14,7 @@ mod rows;
 mod table;
 mod waits;
 
-use super::settings::{Settings, SettingsFile};
+use super::settings::{SettingsFile, ViewSettings};
 use anyhow::{Context, Result, bail};
 use changes::{Action, Change, Target};
 pub use help::keys_help;
@@ -106,7 +106,7 @@ impl Point {
 #[derive(Default)]
 struct View {
     page: Page,
-    settings: Settings,
+    settings: ViewSettings,
     /// Groups that the user has folded or unfolded.
     toggled: HashSet<Key>,
     users: Users,

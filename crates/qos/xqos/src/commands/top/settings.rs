@@ -58,7 +58,7 @@ pub struct Choice {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Settings {
+pub struct ViewSettings {
     pub columns: Vec<Choice>,
     /// Title of the column that the rows are sorted by.
     pub sort: &'static str,
@@ -68,11 +68,11 @@ pub struct Settings {
     pub has_waits: bool,
 }
 
-impl Default for Settings {
-    fn default() -> Settings {
+impl Default for ViewSettings {
+    fn default() -> ViewSettings {
         let columns = titles().map(|title| Choice { title, is_shown: true }).collect();
         // Sort by CHARGED even if that column is hidden because it equals SHARE.
-        Settings { columns, sort: "CHARGED", is_reversed: false, grouping: Grouping::Client, has_waits: false }
+        ViewSettings { columns, sort: "CHARGED", is_reversed: false, grouping: Grouping::Client, has_waits: false }
     }
 }
 
@@ -97,9 +97,9 @@ pub fn field(title: &str) -> Option<&'static Field<ClientSample>> {
     CLIENT.iter().find(|field| field.title == title)
 }
 
-impl Settings {
+impl ViewSettings {
     /// Parses the text of a file. The error is one line without the file's name.
-    fn parse(text: &str) -> Result<Settings, String> {
+    fn parse(text: &str) -> Result<ViewSettings, String> {
         let kept: Kept = toml::from_str(text).map_err(|error| {
             let before = error.span().and_then(|span| text.get(..span.start));
             let line = before.map_or(1, |before| before.matches('\n').count() + 1);
@@ -108,7 +108,7 @@ impl Settings {
         if kept.version != VERSION {
             return Err(format!("this xqos supports version {VERSION} only"));
         }
-        let mut settings = Settings::default();
+        let mut settings = ViewSettings::default();
         if let Some(shown) = kept.columns {
             settings.show(&shown.iter().map(|name| known(name)).collect::<Result<Vec<_>, _>>()?)?;
         }
@@ -140,11 +140,11 @@ impl Settings {
     /// The text of the file.
     fn text(&self) -> String {
         let mut text = format!("# Settings of `xqos top`; `xqos top --reset` removes them.\nversion = {VERSION}\n");
-        if self.columns != Settings::default().columns {
+        if self.columns != ViewSettings::default().columns {
             let shown: Vec<String> = self.shown().map(|title| format!("{title:?}")).collect();
             text += &format!("columns = [{}]\n", shown.join(", "));
         }
-        let Settings { sort, is_reversed, grouping, has_waits, .. } = self;
+        let ViewSettings { sort, is_reversed, grouping, has_waits, .. } = self;
         text + &format!(
             "sort = {sort:?}\nreverse = {is_reversed}\ngroup = {:?}\nwaits = {has_waits}\n",
             grouping.name()
@@ -179,7 +179,7 @@ fn known(name: &str) -> Result<&'static str, String> {
 pub struct SettingsFile {
     /// `None` if nothing is kept.
     path: Option<PathBuf>,
-    kept: Settings,
+    kept: ViewSettings,
 }
 
 impl SettingsFile {
@@ -187,18 +187,18 @@ impl SettingsFile {
     pub fn of_user() -> SettingsFile {
         let folder = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let config = folder("XDG_CONFIG_HOME").or_else(|| Some(folder("HOME")?.join(".config")));
-        SettingsFile { path: config.map(|config| config.join("xqos/top.toml")), kept: Settings::default() }
+        SettingsFile { path: config.map(|config| config.join("xqos/top.toml")), kept: ViewSettings::default() }
     }
 
     /// Reads the settings. If the file is invalid, returns the defaults and a message.
-    pub fn read(&mut self) -> (Settings, String) {
+    pub fn read(&mut self) -> (ViewSettings, String) {
         let Some(path) = self.path.as_ref().filter(|path| path.symlink_metadata().is_ok()) else {
-            return (Settings::default(), String::new());
+            return (ViewSettings::default(), String::new());
         };
         let text =
             read_named_text(path).map_err(|mistakes| mistakes.first().map_or(String::new(), ToString::to_string));
         let settings =
-            text.and_then(|text| Settings::parse(&text).map_err(|what| format!("{}: {what}", path.display())));
+            text.and_then(|text| ViewSettings::parse(&text).map_err(|what| format!("{}: {what}", path.display())));
         match settings {
             Ok(settings) => {
                 self.kept = settings.clone();
@@ -206,13 +206,13 @@ impl SettingsFile {
             }
             Err(why) => {
                 self.path = None;
-                (Settings::default(), format!("{why}; settings are not kept until you correct the file or use --reset"))
+                (ViewSettings::default(), format!("{why}; settings are not kept until you correct the file or use --reset"))
             }
         }
     }
 
     /// Writes the settings if they have changed. The error is reported once.
-    pub fn keep(&mut self, settings: &Settings) -> Result<()> {
+    pub fn keep(&mut self, settings: &ViewSettings) -> Result<()> {
         let Some(path) = self.path.as_ref().filter(|_| self.kept != *settings) else { return Ok(()) };
         self.kept = settings.clone();
         let folder = path.parent().unwrap_or(Path::new("."));

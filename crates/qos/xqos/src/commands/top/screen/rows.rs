@@ -3,7 +3,7 @@
 //!
 //! A row is identified by its key, so the selection stays on a row that moves.
 
-use super::super::settings::{self, Grouping, Settings};
+use super::super::settings::{self, Grouping, ViewSettings};
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashSet};
@@ -58,7 +58,7 @@ impl Row<'_> {
 /// The state that decides how clients are arranged in rows.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrangement<'a> {
-    pub settings: &'a Settings,
+    pub settings: &'a ViewSettings,
     /// Groups whose state differs from the initial one: unfolded in a tree, folded otherwise.
     pub toggled: &'a HashSet<Key>,
     pub users: &'a Users,
@@ -171,7 +171,7 @@ mod tests {
         ]
     }
 
-    fn shown(settings: &Settings, toggled: &[Key]) -> Vec<String> {
+    fn shown(settings: &ViewSettings, toggled: &[Key]) -> Vec<String> {
         let (desk, users) = (desk(), Users::default());
         let toggled = toggled.iter().cloned().collect();
         let arrangement = Arrangement { settings, toggled: &toggled, users: &users };
@@ -179,19 +179,19 @@ mod tests {
         rows.iter().map(|row| format!("{} {:.1}", row.label(), row.client.share)).collect()
     }
 
-    fn by(sort: &'static str, grouping: Grouping) -> Settings {
-        Settings { sort, grouping, ..Settings::default() }
+    fn by(sort: &'static str, grouping: Grouping) -> ViewSettings {
+        ViewSettings { sort, grouping, ..ViewSettings::default() }
     }
 
     #[test]
     fn numbers_descend_names_ascend_and_both_can_be_reversed() {
         let flat = by("SHARE", Grouping::Client);
         assert_eq!(shown(&flat, &[]), ["firefox 0.3", "xterm 0.3", "xterm 0.2", "xterm 0.1"]);
-        let reversed = Settings { is_reversed: true, ..flat };
+        let reversed = ViewSettings { is_reversed: true, ..flat };
         assert_eq!(shown(&reversed, &[]), ["xterm 0.1", "xterm 0.2", "firefox 0.3", "xterm 0.3"]);
         let named = by("PROGRAM", Grouping::Client);
         assert_eq!(shown(&named, &[])[0], "firefox 0.3");
-        assert_eq!(shown(&Settings { is_reversed: true, ..named }, &[])[3], "firefox 0.3");
+        assert_eq!(shown(&ViewSettings { is_reversed: true, ..named }, &[])[3], "firefox 0.3");
     }
 
     #[test]

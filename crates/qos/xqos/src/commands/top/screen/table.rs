@@ -165,7 +165,7 @@ struct VisibleColumn {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::commands::top::settings::Settings;
+    use crate::commands::top::settings::ViewSettings;
     use crate::fixture::{client, entry};
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
@@ -173,7 +173,7 @@ mod tests {
     use xqos_trace::histogram::Histogram;
 
     fn visible(of: &ClientSample, width: u16) -> Vec<(&'static str, u16)> {
-        let fields: Vec<&Field<ClientSample>> = Settings::default().shown().filter_map(field).collect();
+        let fields: Vec<&Field<ClientSample>> = ViewSettings::default().shown().filter_map(field).collect();
         let cells = vec![fields.iter().map(|field| field.text(of)).collect()];
         let cells = Cells { fields, cells, styles: vec![Style::new()] };
         cells.visible(width).iter().map(|column| (cells.fields[column.at].title, column.width)).collect()

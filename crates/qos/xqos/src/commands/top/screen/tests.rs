@@ -92,7 +92,7 @@ fn keys_do_nothing_under_the_help() {
     let actions = press(&mut view, &sample, "?xuRsrpl/ \n");
     assert!(actions.iter().all(|action| *action == Action::Nothing), "{actions:?}");
     assert!(view.help.is_some() && view.prompt.is_none() && !view.paused);
-    assert_eq!((view.page, &view.settings), (Page::Table, &Settings::default()));
+    assert_eq!((view.page, &view.settings), (Page::Table, &ViewSettings::default()));
     assert_eq!(press(&mut view, &sample, "qq"), [Action::Nothing, Action::Quit]);
 }
 
@@ -292,9 +292,9 @@ fn columns_can_be_hidden_moved_and_sorted_by_and_the_defaults_restored() {
     assert!(titles.starts_with("PROGRAM") && !titles.contains("SHARE"), "{titles}");
     assert!(table[23].contains("s by CHARGED reversed"), "{}", table[23]);
     assert_eq!(press(&mut view, &desk, "Dn").len(), 2);
-    assert_ne!(view.settings, Settings::default());
+    assert_ne!(view.settings, ViewSettings::default());
     press(&mut view, &desk, "Dy");
-    assert_eq!(view.settings, Settings::default());
+    assert_eq!(view.settings, ViewSettings::default());
 }
 
 #[test]

@@ -6,39 +6,40 @@ use std::os::unix::fs::symlink;
 use xqos_testkit::Folder;
 
 fn file_in(folder: &Folder) -> SettingsFile {
-    SettingsFile { path: Some(folder.path.join("xqos/top.toml")), kept: Settings::default() }
+    SettingsFile { path: Some(folder.path.join("xqos/top.toml")), kept: ViewSettings::default() }
 }
 
-fn changed() -> Settings {
-    let mut settings = Settings { sort: "MAXWAIT", is_reversed: true, grouping: Grouping::Tree, ..Settings::default() };
+fn changed() -> ViewSettings {
+    let mut settings =
+        ViewSettings { sort: "MAXWAIT", is_reversed: true, grouping: Grouping::Tree, ..ViewSettings::default() };
     settings.columns.swap(1, 3);
     settings.columns.retain(|choice| choice.title != "REQ/S");
     settings.columns.push(Choice { title: "REQ/S", is_shown: false });
-    Settings { has_waits: true, ..settings }
+    ViewSettings { has_waits: true, ..settings }
 }
 
 #[test]
 fn written_settings_are_read_back_and_a_reset_removes_them() {
     let folder = Folder::new("kept");
     let mut file = file_in(&folder);
-    assert_eq!(file.read(), (Settings::default(), String::new()));
-    file.keep(&Settings::default()).unwrap();
+    assert_eq!(file.read(), (ViewSettings::default(), String::new()));
+    file.keep(&ViewSettings::default()).unwrap();
     assert!(!folder.path.join("xqos").exists(), "defaults need no file");
     file.keep(&changed()).unwrap();
     assert_eq!(file_in(&folder).read(), (changed(), String::new()));
     file.reset().unwrap();
     file.reset().unwrap();
-    assert_eq!(file_in(&folder).read(), (Settings::default(), String::new()));
+    assert_eq!(file_in(&folder).read(), (ViewSettings::default(), String::new()));
 }
 
 #[test]
 fn default_columns_are_not_written_so_that_later_columns_appear() {
-    let sorted = Settings { sort: "TIME", ..Settings::default() };
+    let sorted = ViewSettings { sort: "TIME", ..ViewSettings::default() };
     assert!(!sorted.text().contains("columns"), "{}", sorted.text());
-    assert_eq!(Settings::parse(&sorted.text()), Ok(sorted));
-    let short = Settings::parse("version = 1\ncolumns = [\"program\"]\n").unwrap();
+    assert_eq!(ViewSettings::parse(&sorted.text()), Ok(sorted));
+    let short = ViewSettings::parse("version = 1\ncolumns = [\"program\"]\n").unwrap();
     assert_eq!(short.shown().collect::<Vec<_>>(), ["PROGRAM"]);
-    assert_eq!(short.columns.len(), Settings::default().columns.len());
+    assert_eq!(short.columns.len(), ViewSettings::default().columns.len());
 }
 
 #[test]
@@ -56,7 +57,7 @@ fn an_invalid_text_is_refused_in_one_line() {
         ("version = 1\ngroup = \"\\u001b[2J\"\n", "line 2: unknown variant"),
         ("version = 1\ngroup = [[[[", "line 2: "),
     ] {
-        let why = Settings::parse(text).unwrap_err();
+        let why = ViewSettings::parse(text).unwrap_err();
         assert!(why.contains(words) && !why.contains(['\n', '\x1b']), "{text:?}: {why:?}");
     }
 }
@@ -69,7 +70,7 @@ fn a_file_that_cannot_be_used_is_reported_and_not_replaced() {
     let refused = |words: &str| {
         let mut file = file_in(&folder);
         let (settings, message) = file.read();
-        assert_eq!(settings, Settings::default());
+        assert_eq!(settings, ViewSettings::default());
         assert!(message.contains(words) && message.contains("--reset") && !message.contains('\n'), "{message}");
         file.keep(&changed()).unwrap();
     };
@@ -106,7 +107,7 @@ fn a_folder_that_cannot_be_written_is_reported_once() {
 
 #[test]
 fn sorting_moves_over_the_shown_columns_in_both_directions() {
-    let mut settings = Settings::default();
+    let mut settings = ViewSettings::default();
     settings.columns[2].is_shown = false;
     settings.sort = "PROGRAM";
     settings.sort_by_next(1);
