@@ -73,7 +73,7 @@ enum Command {
     Reserve(reserve::Reserve),
     Release(reserve::Release),
     #[command(flatten)]
-    Setting(weight::Command),
+    Setting(weight::WeightCommand),
     List(list::Arguments),
     Rules(commands::rules::Arguments),
     Explain(explain::Arguments),

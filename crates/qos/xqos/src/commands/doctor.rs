@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! `xqos doctor`: reports whether xqos serves an X server, whether it can, and what to do next.
 //!
-//! All facts go into one [`Report`], from which the text and the JSON are made.
+//! All facts go into one [`DoctorReport`], from which the text and the JSON are made.
 
 use crate::commands::policy::ServerSettings;
 use anyhow::{Result, anyhow};
@@ -45,7 +45,7 @@ fn help() -> String {
 }
 
 #[derive(Debug, Default)]
-struct Report {
+struct DoctorReport {
     display: String,
     /// Why the server cannot be reached.
     error: Option<String>,
@@ -56,7 +56,7 @@ struct Report {
 }
 
 fields! {
-const REPORT of report: Report as JSON;
+const REPORT of report: DoctorReport as JSON;
 
 "display": "name of the server" => Value::Text(report.display.clone());
 "reachable": "true if it accepts clients" => Value::Flag(report.host.is_some());
@@ -80,7 +80,7 @@ fn text(text: Option<&str>) -> Value {
     Value::or_none(text.filter(|text| !text.is_empty()), |text| Value::Text(text.to_owned()))
 }
 
-impl Report {
+impl DoctorReport {
     fn process(&self) -> Option<&HostProcess> {
         self.host.as_ref()?.process.as_ref()
     }
@@ -161,7 +161,7 @@ impl Arguments {
     }
 }
 
-fn examine(display: Option<&str>) -> Result<Report> {
+fn examine(display: Option<&str>) -> Result<DoctorReport> {
     let name = display_name(display)?;
     let (host, service) = match Control::open(Some(&name))? {
         Some(control) => {
@@ -175,15 +175,15 @@ fn examine(display: Option<&str>) -> Result<Report> {
         None => (Host::look(Some(&xqos_client::connect(Some(&name))?.0), None), None),
     };
     let advice = advice(&host, service.as_ref());
-    Ok(Report { display: name, error: None, host: Some(host), service, advice })
+    Ok(DoctorReport { display: name, error: None, host: Some(host), service, advice })
 }
 
-fn unreachable_server(display: Option<&str>, error: &anyhow::Error) -> Report {
-    Report {
+fn unreachable_server(display: Option<&str>, error: &anyhow::Error) -> DoctorReport {
+    DoctorReport {
         display: display_name(display).unwrap_or_default(),
         error: Some(one_line(error)),
         advice: wayland_without_x().map(str::to_owned),
-        ..Report::default()
+        ..DoctorReport::default()
     }
 }
 
@@ -260,7 +260,7 @@ fn loaded_by(file: &Path) -> String {
     load.map_or_else(|| "xqos".to_owned(), |path| path.trim().trim_matches('"').to_owned())
 }
 
-fn words(report: &Report) -> String {
+fn words(report: &DoctorReport) -> String {
     let mut lines = vec![("X server", server_words(report))];
     match &report.service {
         None => {
@@ -283,7 +283,7 @@ fn words(report: &Report) -> String {
     lines.into_iter().fold(String::new(), |all, (title, text)| all + &format!("{title:<14}{text}\n"))
 }
 
-fn server_words(report: &Report) -> String {
+fn server_words(report: &DoctorReport) -> String {
     let (vendor, release) = report.host.as_ref().map_or(("", ""), |host| (host.vendor.as_str(), host.release.as_str()));
     let named = format!(", {vendor} {release}");
     let named = named.trim_end_matches([' ', ',']);
@@ -292,7 +292,7 @@ fn server_words(report: &Report) -> String {
     format!("{}{named}{program}{pid}", report.display)
 }
 
-fn can_be_words(report: &Report) -> String {
+fn can_be_words(report: &DoctorReport) -> String {
     match (report.can_be_served(), report.missing_symbols()) {
         (None, _) => "unknown: this user cannot inspect the program".to_owned(),
         (Some(_), []) => format!("yes: it {}", exports::verdict(&[])),
@@ -425,9 +425,9 @@ mod tests {
 
     #[test]
     fn missing_symbols_and_an_unreadable_program_are_different_answers() {
-        let report = Report { host: Some(host("Xvfb", Some(vec!["clients"]), false)), ..Report::default() };
+        let report = DoctorReport { host: Some(host("Xvfb", Some(vec!["clients"]), false)), ..DoctorReport::default() };
         assert!(can_be_words(&report).starts_with("yes, through libc: it does not export clients"));
         assert!(host_words(true, &["clients"]).contains("does not export clients"));
-        assert!(can_be_words(&Report::default()).starts_with("unknown"));
+        assert!(can_be_words(&DoctorReport::default()).starts_with("unknown"));
     }
 }

@@ -20,7 +20,7 @@ use clap::{Args, Subcommand};
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
     #[command(subcommand)]
-    command: Command,
+    command: RulesCommand,
 }
 
 const EXAMPLES: &str = "\
@@ -48,7 +48,7 @@ Settings: reserve (\"auto\", \"none\", \"10ms/40ms\"), hard, soft
 ignore.";
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum RulesCommand {
     Check(files::Check),
     List(files::List),
     Test(files::Test),
@@ -77,15 +77,15 @@ Examples:
 impl Arguments {
     pub fn perform(&self, display: Option<&str>) -> Result<()> {
         match &self.command {
-            Command::Check(arguments) => arguments.perform(display),
-            Command::List(arguments) => arguments.perform(),
-            Command::Test(arguments) => arguments.perform(),
-            Command::DryRun(arguments) => arguments.perform(display),
-            Command::Run(arguments) => arguments.perform(display),
-            Command::Status(arguments) => arguments.perform(display),
-            Command::Reload => status::reload(display),
-            Command::Off => keep::off(display),
-            Command::Adopt(arguments) => arguments.perform(display),
+            RulesCommand::Check(arguments) => arguments.perform(display),
+            RulesCommand::List(arguments) => arguments.perform(),
+            RulesCommand::Test(arguments) => arguments.perform(),
+            RulesCommand::DryRun(arguments) => arguments.perform(display),
+            RulesCommand::Run(arguments) => arguments.perform(display),
+            RulesCommand::Status(arguments) => arguments.perform(display),
+            RulesCommand::Reload => status::reload(display),
+            RulesCommand::Off => keep::off(display),
+            RulesCommand::Adopt(arguments) => arguments.perform(display),
         }
     }
 }

@@ -35,7 +35,7 @@ use xqos_trace::wire::Wire;
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
     #[command(subcommand)]
-    command: Command,
+    command: TraceCommand,
 }
 
 const EXAMPLES: &str = "\
@@ -49,7 +49,7 @@ Examples:
   xqos trace show --client mpv desk.trace   record by record";
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum TraceCommand {
     Record(record::Arguments),
     Show(Show),
     Stats(stats::Arguments),
@@ -59,10 +59,10 @@ enum Command {
 impl Arguments {
     pub fn perform(&self, display: Option<&str>) -> Result<()> {
         match &self.command {
-            Command::Record(arguments) => arguments.perform(display),
-            Command::Show(arguments) => arguments.perform(),
-            Command::Stats(arguments) => arguments.perform(),
-            Command::Export(arguments) => arguments.perform(),
+            TraceCommand::Record(arguments) => arguments.perform(display),
+            TraceCommand::Show(arguments) => arguments.perform(),
+            TraceCommand::Stats(arguments) => arguments.perform(),
+            TraceCommand::Export(arguments) => arguments.perform(),
         }
     }
 }
@@ -134,7 +134,7 @@ struct Export {
     output: PathBuf,
     /// The format, regardless of the extension
     #[arg(long, value_enum)]
-    format: Option<Format>,
+    format: Option<ExportFormat>,
     /// For Parquet: the machine of the trace, if the trace does not name it [default: this one]
     #[arg(long, value_name = "NAME")]
     host: Option<String>,
@@ -174,20 +174,20 @@ document fleet.md describes its columns and five questions. Exporting a trace
 again replaces its rows.";
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Format {
+enum ExportFormat {
     Html,
     Perfetto,
     Csv,
     Parquet,
 }
 
-impl Format {
-    fn of(path: &Path) -> Option<Format> {
+impl ExportFormat {
+    fn of(path: &Path) -> Option<ExportFormat> {
         match path.extension()?.to_str()? {
-            "html" | "htm" => Some(Format::Html),
-            "pftrace" | "perfetto-trace" | "perfetto" => Some(Format::Perfetto),
-            "csv" => Some(Format::Csv),
-            "parquet" => Some(Format::Parquet),
+            "html" | "htm" => Some(ExportFormat::Html),
+            "pftrace" | "perfetto-trace" | "perfetto" => Some(ExportFormat::Perfetto),
+            "csv" => Some(ExportFormat::Csv),
+            "parquet" => Some(ExportFormat::Parquet),
             _ => None,
         }
     }
@@ -195,7 +195,7 @@ impl Format {
 
 impl Export {
     fn perform(&self) -> Result<()> {
-        let Some(format) = self.format.or_else(|| Format::of(&self.output)) else {
+        let Some(format) = self.format.or_else(|| ExportFormat::of(&self.output)) else {
             bail!(
                 "{} has no extension that names a format: end it in .html, .pftrace, .csv or .parquet, or give --format",
                 self.output.display()
@@ -204,21 +204,23 @@ impl Export {
         if output::is_same(&self.file, &self.output) {
             bail!("{} is the trace itself: name another output file", self.output.display());
         }
-        if self.wire.is_some() && !matches!(format, Format::Html | Format::Perfetto) {
+        if self.wire.is_some() && !matches!(format, ExportFormat::Html | ExportFormat::Perfetto) {
             bail!("--wire is for pages and Perfetto: name an output that ends in .html or .pftrace");
         }
         let (trace, names) = open(&self.file)?;
         let wire = self.wire.as_ref().map_or_else(|| Ok(Wire::default()), |path| read_wire(path, &trace))?;
         match format {
-            Format::Html => self.create(|out| {
+            ExportFormat::Html => self.create(|out| {
                 let additions = page::Additions { wire, ..page::Additions::default() };
                 let page = page::render(&trace.header, trace.events(), &names, additions)?;
                 Ok(out.write_all(page.as_bytes())?)
             }),
-            Format::Perfetto => self.create(|out| Ok(perfetto::write(trace.events(), &names, &wire, out)?)),
-            Format::Csv => self.create(|out| Ok(csv::write(trace.events(), &names, out)?)),
-            Format::Parquet if self.is_printed() => bail!("Parquet is a folder of tables: name a folder instead of -"),
-            Format::Parquet => self.add_tables(&trace, &names),
+            ExportFormat::Perfetto => self.create(|out| Ok(perfetto::write(trace.events(), &names, &wire, out)?)),
+            ExportFormat::Csv => self.create(|out| Ok(csv::write(trace.events(), &names, out)?)),
+            ExportFormat::Parquet if self.is_printed() => {
+                bail!("Parquet is a folder of tables: name a folder instead of -")
+            }
+            ExportFormat::Parquet => self.add_tables(&trace, &names),
         }
     }
 

@@ -14,7 +14,7 @@ use xqos_core::setting::{PRIORITY, SLICE, WEIGHT};
 use xqos_rules::values::{Slice, Weight};
 
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub enum WeightCommand {
     /// Sets a client's share of server time relative to others (policy fair)
     ///
     /// While several clients are busy, a client of weight 2 gets twice the server time of a client of weight 1, the
@@ -63,17 +63,17 @@ Examples:
     },
 }
 
-impl Command {
+impl WeightCommand {
     /// Changes the setting of each selected client, and reports each change and how to undo it.
     pub fn perform(&self, display: Option<&str>) -> Result<()> {
         let (selector, wanted, needed) = match self {
-            Command::Weight { selector, weight } => {
+            WeightCommand::Weight { selector, weight } => {
                 (selector, Setting::Weight(weight.0), Some((PolicyKind::Fair, "weights")))
             }
-            Command::Priority { selector, priority } => {
+            WeightCommand::Priority { selector, priority } => {
                 (selector, Setting::Priority(*priority), Some((PolicyKind::Fixed, "fixed priorities")))
             }
-            Command::Limit { selector, slice } => (selector, Setting::Slice(slice.0), None),
+            WeightCommand::Limit { selector, slice } => (selector, Setting::Slice(slice.0), None),
         };
         let (session, info) = Session::open_armed(display)?;
         for entry in selector.resolve(&session)? {

@@ -16,7 +16,7 @@ mod waits;
 
 use super::settings::{SettingsFile, ViewSettings};
 use anyhow::{Context, Result, bail};
-use changes::{Action, Change, Target};
+use changes::{Change, KeyAction, Target};
 pub use help::keys_help;
 use ratatui::Frame;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
@@ -169,9 +169,9 @@ fn show(
             if has_event {
                 let action = match event::read()? {
                     Event::Key(key) if key.kind == KeyEventKind::Press => view.key(key, &sample),
-                    _ => Action::Nothing,
+                    _ => KeyAction::Nothing,
                 };
-                if action == Action::Quit {
+                if action == KeyAction::Quit {
                     return Ok(());
                 }
                 view.perform(action, &sample, sampler);

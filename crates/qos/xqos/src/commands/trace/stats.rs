@@ -111,11 +111,11 @@ struct ClientFigures {
     /// Name of its longest request.
     longest: Option<String>,
     /// The kinds of its requests by total time, if requests were timed.
-    kinds: Vec<Kind>,
+    kinds: Vec<RequestFigures>,
 }
 
 #[derive(Debug, Serialize)]
-struct Kind {
+struct RequestFigures {
     name: String,
     count: u64,
     ms: f64,
@@ -167,14 +167,14 @@ const CLIENT of client: ClientFigures as JSON;
 impl ClientFigures {
     fn of(client: &Client, name: String, share: f64, is_summed: bool, names: &Names) -> ClientFigures {
         let total = client.total.clone();
-        let kind = |(&request, kind): (&u32, &xqos_trace::model::Kind)| Kind {
+        let kind = |(&request, kind): (&u32, &xqos_trace::model::Kind)| RequestFigures {
             name: names.of(request),
             count: kind.count,
             ms: ms(kind.ns),
             longest_ms: ms(kind.longest_ns),
             bytes: kind.bytes,
         };
-        let mut kinds: Vec<Kind> = total.kinds.iter().map(kind).collect();
+        let mut kinds: Vec<RequestFigures> = total.kinds.iter().map(kind).collect();
         kinds.sort_by(|a, b| b.ms.total_cmp(&a.ms));
         let longest = total.longest_request.map(|(_, request)| names.of(request));
         ClientFigures { name, identity: client.identity.clone(), total, share, is_summed, longest, kinds }
@@ -310,12 +310,12 @@ impl Statistics {
 
     /// The kinds of requests that took the most time, if requests were timed.
     fn expensive(&self) -> String {
-        let mut kinds: Vec<(&ClientFigures, &Kind)> =
+        let mut kinds: Vec<(&ClientFigures, &RequestFigures)> =
             self.clients.iter().flat_map(|client| client.kinds.iter().map(move |kind| (client, kind))).collect();
         kinds.sort_by(|a, b| b.1.ms.total_cmp(&a.1.ms));
-        let line = |&(client, kind): &(&ClientFigures, &Kind)| {
+        let line = |&(client, kind): &(&ClientFigures, &RequestFigures)| {
             let [all, mean, longest] = [kind.ms, kind.ms / kind.count.max(1) as f64, kind.longest_ms].map(of_ms);
-            let (who, Kind { name, count, .. }) = (&client.name, kind);
+            let (who, RequestFigures { name, count, .. }) = (&client.name, kind);
             format!("{all:>10}  {who} {name}: {count} requests, {mean} each, {longest} the longest\n")
         };
         match kinds.is_empty() {

@@ -14,7 +14,7 @@ use xqos_text::quantity::Reservation;
 
 /// The result of a key press, if the view cannot handle it itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum KeyAction {
     Nothing,
     Quit,
     Reserve(Target, String),
@@ -39,13 +39,13 @@ pub struct Change {
 }
 
 impl View {
-    pub fn perform(&mut self, action: Action, sample: &Sample, sampler: &mut Sampler) {
+    pub fn perform(&mut self, action: KeyAction, sample: &Sample, sampler: &mut Sampler) {
         match action {
-            Action::Nothing | Action::Quit => {}
-            Action::Reserve(target, text) => self.reserve(&target, &text, sample, sampler),
-            Action::Release(target) => self.release(&target, sample, sampler),
-            Action::Undo => self.undo(sample, sampler),
-            Action::Requests => self.toggle_requests(sampler),
+            KeyAction::Nothing | KeyAction::Quit => {}
+            KeyAction::Reserve(target, text) => self.reserve(&target, &text, sample, sampler),
+            KeyAction::Release(target) => self.release(&target, sample, sampler),
+            KeyAction::Undo => self.undo(sample, sampler),
+            KeyAction::Requests => self.toggle_requests(sampler),
         }
     }
 

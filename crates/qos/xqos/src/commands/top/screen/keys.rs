@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Handles keys: they change the view, or request changes from the server.
 
-use super::changes::Action;
+use super::changes::KeyAction;
 use super::rows::Key;
 use super::{Page, Prompt, Purpose, View};
 use crate::commands::top::settings::Grouping;
@@ -12,9 +12,9 @@ use xqos_agent::sample::Sample;
 const PAGE: isize = 10;
 
 impl View {
-    pub fn key(&mut self, key: KeyEvent, sample: &Sample) -> Action {
+    pub fn key(&mut self, key: KeyEvent, sample: &Sample) -> KeyAction {
         if key.modifiers.contains(KeyModifiers::CONTROL) && key.code == KeyCode::Char('c') {
-            return Action::Quit;
+            return KeyAction::Quit;
         }
         self.settle(&self.rows(sample));
         if self.prompt.is_some() {
@@ -27,16 +27,16 @@ impl View {
                 KeyCode::Up | KeyCode::Char('k') => Some(line.saturating_sub(1)),
                 _ => Some(line),
             };
-            return Action::Nothing;
+            return KeyAction::Nothing;
         }
         self.message.clear();
         if self.page == Page::Columns && self.column_key(key.code) || self.arrange(key.code) {
-            return Action::Nothing;
+            return KeyAction::Nothing;
         }
         match key.code {
-            KeyCode::Char('q') | KeyCode::F(10) => return Action::Quit,
-            KeyCode::Char('u') => return Action::Undo,
-            KeyCode::Char('R') => return Action::Requests,
+            KeyCode::Char('q') | KeyCode::F(10) => return KeyAction::Quit,
+            KeyCode::Char('u') => return KeyAction::Undo,
+            KeyCode::Char('R') => return KeyAction::Requests,
             KeyCode::Char('x') => self.ask_release(sample),
             KeyCode::Char('r') => self.ask_reservation(sample),
             KeyCode::Char('D') => self.ask(Purpose::Defaults, "use the default settings"),
@@ -47,7 +47,7 @@ impl View {
             KeyCode::Char('-') | KeyCode::Left => self.fold(sample, true),
             code => self.turn_to(code, sample),
         }
-        Action::Nothing
+        KeyAction::Nothing
     }
 
     fn ask(&mut self, purpose: Purpose, text: &str) {
@@ -120,14 +120,14 @@ impl View {
         self.select(rows.get(to).map(|row| row.key.clone()));
     }
 
-    fn type_key(&mut self, key: KeyEvent) -> Action {
-        let Some(mut prompt) = self.prompt.take() else { return Action::Nothing };
+    fn type_key(&mut self, key: KeyEvent) -> KeyAction {
+        let Some(mut prompt) = self.prompt.take() else { return KeyAction::Nothing };
         if let Purpose::Release(_) | Purpose::Defaults = prompt.purpose {
             let is_confirmed = matches!(key.code, KeyCode::Char('y' | 'Y'));
-            return if is_confirmed { self.answered(prompt) } else { Action::Nothing };
+            return if is_confirmed { self.answered(prompt) } else { KeyAction::Nothing };
         }
         match key.code {
-            KeyCode::Esc => return Action::Nothing,
+            KeyCode::Esc => return KeyAction::Nothing,
             KeyCode::Enter => return self.answered(prompt),
             KeyCode::Char('u') if key.modifiers.contains(KeyModifiers::CONTROL) => prompt.text.clear(),
             KeyCode::Char(_) if key.modifiers.contains(KeyModifiers::CONTROL) => {}
@@ -140,16 +140,16 @@ impl View {
         }
         prompt.is_typed = true;
         self.prompt = Some(prompt);
-        Action::Nothing
+        KeyAction::Nothing
     }
 
-    fn answered(&mut self, prompt: Prompt) -> Action {
+    fn answered(&mut self, prompt: Prompt) -> KeyAction {
         match prompt.purpose {
-            Purpose::Reserve(target) => return Action::Reserve(target, prompt.text),
-            Purpose::Release(target) => return Action::Release(target),
+            Purpose::Reserve(target) => return KeyAction::Reserve(target, prompt.text),
+            Purpose::Release(target) => return KeyAction::Release(target),
             Purpose::Filter => self.filter = prompt.text,
             Purpose::Defaults => (self.settings, self.toggled) = Default::default(),
         }
-        Action::Nothing
+        KeyAction::Nothing
     }
 }

@@ -41,7 +41,7 @@ fn key_of(pid: u32) -> Key {
     Key::Client((pid, 1))
 }
 
-fn press(view: &mut View, sample: &Sample, keys: &str) -> Vec<Action> {
+fn press(view: &mut View, sample: &Sample, keys: &str) -> Vec<KeyAction> {
     let code = |letter| match letter {
         '\n' => KeyCode::Enter,
         '\x08' => KeyCode::Backspace,
@@ -53,12 +53,12 @@ fn press(view: &mut View, sample: &Sample, keys: &str) -> Vec<Action> {
 #[test]
 fn typed_text_replaces_the_proposed_text() {
     let (mut view, sample) = (View::default(), sample());
-    let Some(Action::Reserve(_, text)) = press(&mut view, &sample, "r5ms/20ms\n").pop() else {
+    let Some(KeyAction::Reserve(_, text)) = press(&mut view, &sample, "r5ms/20ms\n").pop() else {
         panic!("no reservation")
     };
     assert_eq!(text, "5ms/20ms");
     // An editing key keeps the proposed text, and Enter accepts it.
-    let Some(Action::Reserve(_, text)) = press(&mut view, &sample, "r\x08\x08s hard\n").pop() else { panic!() };
+    let Some(KeyAction::Reserve(_, text)) = press(&mut view, &sample, "r\x08\x08s hard\n").pop() else { panic!() };
     assert_eq!(text, "3ms/10s hard");
     press(&mut view, &sample, "/mpv\n");
     press(&mut view, &sample, "/fire\n");
@@ -82,7 +82,7 @@ fn a_prompt_names_its_client_and_keeps_it_when_the_order_changes() {
         );
     }
     sample.clients.reverse();
-    let Some(Action::Reserve(target, _)) = press(&mut view, &sample, "\n").pop() else { panic!("no reservation") };
+    let Some(KeyAction::Reserve(target, _)) = press(&mut view, &sample, "\n").pop() else { panic!("no reservation") };
     assert_eq!((target.connection.0, view.selected), (4_123_456, Some(key_of(4_123_456))));
 }
 
@@ -90,10 +90,10 @@ fn a_prompt_names_its_client_and_keeps_it_when_the_order_changes() {
 fn keys_do_nothing_under_the_help() {
     let (mut view, sample) = (View::default(), sample());
     let actions = press(&mut view, &sample, "?xuRsrpl/ \n");
-    assert!(actions.iter().all(|action| *action == Action::Nothing), "{actions:?}");
+    assert!(actions.iter().all(|action| *action == KeyAction::Nothing), "{actions:?}");
     assert!(view.help.is_some() && view.prompt.is_none() && !view.paused);
     assert_eq!((view.page, &view.settings), (Page::Table, &ViewSettings::default()));
-    assert_eq!(press(&mut view, &sample, "qq"), [Action::Nothing, Action::Quit]);
+    assert_eq!(press(&mut view, &sample, "qq"), [KeyAction::Nothing, KeyAction::Quit]);
 }
 
 #[test]
@@ -190,7 +190,7 @@ fn the_selection_stays_on_its_row_when_rows_move() {
     assert_eq!((view.selected.clone(), view.table.selected()), (Some(key_of(1)), Some(1)));
     desk.clients.clear();
     screen(&mut view, &desk, 80, 24);
-    assert_eq!((press(&mut view, &desk, "jkxr\n+-"), view.table.selected()), (vec![Action::Nothing; 7], None));
+    assert_eq!((press(&mut view, &desk, "jkxr\n+-"), view.table.selected()), (vec![KeyAction::Nothing; 7], None));
 }
 
 #[test]
@@ -204,19 +204,19 @@ fn a_client_that_reuses_a_resource_base_is_not_selected() {
 #[test]
 fn a_release_needs_a_confirmation_and_keeps_its_client() {
     let (mut view, mut desk) = (View::default(), desk());
-    assert_eq!(press(&mut view, &desk, "x"), [Action::Nothing]);
+    assert_eq!(press(&mut view, &desk, "x"), [KeyAction::Nothing]);
     assert_eq!(view.message, "xterm has no reservation");
     let entry = &mut desk.clients[0].entry;
     (entry.flags, entry.budget_us, entry.period_us) = (xqos_abi::entry_flag::RESERVED, 3_000, 10_000);
     for keys in ["x\n", "xn", "xx", "xq"] {
-        assert_eq!(press(&mut view, &desk, keys), [Action::Nothing, Action::Nothing], "{keys:?}");
+        assert_eq!(press(&mut view, &desk, keys), [KeyAction::Nothing, KeyAction::Nothing], "{keys:?}");
         assert!(view.prompt.is_none());
     }
     press(&mut view, &desk, "x");
     let screen = screen(&mut view, &desk, 80, 24);
     assert_eq!(screen[23], " release 3 ms / 10 ms of xterm (1)?  y: yes, other keys: no");
     desk.clients.reverse();
-    let [Action::Release(target)] = &press(&mut view, &desk, "y")[..] else { panic!("no release") };
+    let [KeyAction::Release(target)] = &press(&mut view, &desk, "y")[..] else { panic!("no release") };
     assert_eq!(target.connection, (1, 1));
 }
 
@@ -224,7 +224,7 @@ fn a_release_needs_a_confirmation_and_keeps_its_client() {
 fn a_group_is_neither_released_nor_given_a_reservation() {
     let (mut view, desk) = (View::default(), desk());
     for keys in ["gx", "r"] {
-        assert!(press(&mut view, &desk, keys).iter().all(|action| *action == Action::Nothing));
+        assert!(press(&mut view, &desk, keys).iter().all(|action| *action == KeyAction::Nothing));
         assert!(view.prompt.is_none() && view.message.contains("unfold it"), "{}", view.message);
     }
 }
