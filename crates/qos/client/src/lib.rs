@@ -17,7 +17,7 @@ pub use display::{connect, connect_soon, number_of};
 pub use error::Error;
 pub use socket::{Authority, Peer, Socket};
 
-use socket::Answer;
+use socket::ReplyWithDescriptors;
 use std::io::IoSlice;
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -208,7 +208,7 @@ impl Control {
     /// Starts a trace with a new snapshot. `capacity`: the number of records in the ring, if it has no reader yet; 0:
     /// the default.
     pub fn start_trace(&self, level: Level, capacity: u32) -> Result<ring::Reader> {
-        let Answer { reply, mut descriptors } = self.answer(Request::StartTrace { level, capacity })?;
+        let ReplyWithDescriptors { reply, mut descriptors } = self.answer(Request::StartTrace { level, capacity })?;
         let started = TraceStarted::decode(&reply, ByteOrder::NATIVE).map_err(|_| Error::ShortReply)?;
         if started.record_bytes != RECORD_BYTES as u32 {
             return Err(Error::TraceVersion);
@@ -287,7 +287,7 @@ impl Control {
         decode(&self.answer(request)?.reply, ByteOrder::NATIVE).map_err(|_| Error::ShortReply)
     }
 
-    fn answer(&self, request: Request) -> Result<Answer> {
+    fn answer(&self, request: Request) -> Result<ReplyWithDescriptors> {
         match &self.transport {
             Transport::Extension { major_opcode, first_error, .. } => {
                 let bytes = request.encode(*major_opcode);
@@ -297,7 +297,7 @@ impl Control {
                     connection.send_request_with_reply_with_fds(&parts, Vec::new())?.reply()
                 } else {
                     let cookie = connection.send_request_with_reply(&parts, Vec::new())?;
-                    cookie.reply().map(|Raw(reply)| Answer { reply, descriptors: Vec::new() })
+                    cookie.reply().map(|Raw(reply)| ReplyWithDescriptors { reply, descriptors: Vec::new() })
                 };
                 answer.map_err(|error| refusal(error, *first_error))
             }
@@ -357,11 +357,11 @@ impl x11rb::x11_utils::TryParse for Raw {
 }
 
 /// The raw bytes of a reply, with its descriptors.
-impl x11rb::x11_utils::TryParseFd for Answer {
+impl x11rb::x11_utils::TryParseFd for ReplyWithDescriptors {
     fn try_parse_fd<'a>(
         bytes: &'a [u8],
         fds: &mut Vec<RawFdContainer>,
     ) -> std::result::Result<(Self, &'a [u8]), ParseError> {
-        Ok((Answer { reply: bytes.to_vec(), descriptors: std::mem::take(fds) }, &[]))
+        Ok((ReplyWithDescriptors { reply: bytes.to_vec(), descriptors: std::mem::take(fds) }, &[]))
     }
 }

@@ -50,13 +50,13 @@ pub struct Socket {
     /// The extension's major opcode on the display's own socket; otherwise 0.
     major_opcode: u8,
     until: Option<Instant>,
-    state: Mutex<State>,
+    state: Mutex<SocketState>,
     /// The X connection that permits this user to use the control socket, if one is required.
     _client: Option<UnixStream>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct SocketState {
     input: Vec<u8>,
     descriptors: Vec<OwnedFd>,
     events: VecDeque<Notify>,
@@ -67,7 +67,7 @@ struct State {
 }
 
 /// The answer to a request: the reply and the descriptors sent with it.
-pub(crate) struct Answer {
+pub(crate) struct ReplyWithDescriptors {
     pub reply: Vec<u8>,
     pub descriptors: Vec<OwnedFd>,
 }
@@ -164,7 +164,7 @@ impl Socket {
         self.stream.as_raw_fd()
     }
 
-    pub(crate) fn ask(&self, request: Request) -> Result<Answer> {
+    pub(crate) fn ask(&self, request: Request) -> Result<ReplyWithDescriptors> {
         self.send(request)?;
         self.answer()
     }
@@ -204,7 +204,7 @@ impl Socket {
         (&self.stream).write_all(bytes).map_err(broken)
     }
 
-    pub(crate) fn answer(&self) -> Result<Answer> {
+    pub(crate) fn answer(&self) -> Result<ReplyWithDescriptors> {
         let state = &mut *self.state();
         loop {
             if let Some(answer) = state.next_record()? {
@@ -233,11 +233,11 @@ impl Socket {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, SocketState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn receive(&self, state: &mut State, flags: RecvFlags) -> io::Result<()> {
+    fn receive(&self, state: &mut SocketState, flags: RecvFlags) -> io::Result<()> {
         let (mut chunk, mut space) =
             ([0; 16_384], [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))]);
         let mut control = RecvAncillaryBuffer::new(&mut space);
@@ -265,9 +265,9 @@ impl Socket {
     }
 }
 
-impl State {
+impl SocketState {
     /// The answer to the last request, once it is complete. Events before it are kept.
-    fn next_record(&mut self) -> Result<Option<Answer>> {
+    fn next_record(&mut self) -> Result<Option<ReplyWithDescriptors>> {
         self.take_events();
         let Some(bytes) = self.first_record() else { return Ok(None) };
         let reply: Vec<u8> = self.input.drain(..bytes).collect();
@@ -275,7 +275,7 @@ impl State {
             return Err(refusal_of(&reply));
         }
         let descriptors = self.descriptors_of(&reply);
-        Ok(Some(Answer { reply, descriptors }))
+        Ok(Some(ReplyWithDescriptors { reply, descriptors }))
     }
 
     fn descriptors_of(&mut self, reply: &[u8]) -> Vec<OwnedFd> {
@@ -357,7 +357,7 @@ mod tests {
     fn answers_and_events_are_reassembled_from_any_fragments() {
         let said = [event(1), reply(3), event(2), error(2, 2, 99).to_vec(), reply(0)].concat();
         for cut in (1..said.len()).step_by(if cfg!(miri) { 16 } else { 1 }) {
-            let (mut state, mut answers) = (State::default(), Vec::new());
+            let (mut state, mut answers) = (SocketState::default(), Vec::new());
             for part in said.chunks(cut) {
                 state.input.extend_from_slice(part);
                 while let Some(answer) = state.next_record().transpose() {
