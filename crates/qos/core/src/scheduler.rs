@@ -45,7 +45,7 @@ const EXPECTED_FACTOR: u64 = 2;
 const LONG_SLICE_MEMORY_NS: u64 = 100_000_000;
 
 #[derive(Debug, Default)]
-struct Client {
+struct ClientRecord {
     facts: Facts,
     ready: bool,
     /// The beginning of its wait for service; valid while the client is ready.
@@ -73,7 +73,7 @@ struct Client {
     usage: Usage,
 }
 
-impl Client {
+impl ClientRecord {
     fn member_list(&self) -> MemberList {
         match self.paced {
             Some(_) => MemberList::Neither,
@@ -86,7 +86,7 @@ impl Client {
 /// The clients of a server, and the choice of the next one to run.
 #[derive(Debug)]
 pub struct Scheduler {
-    clients: Vec<Option<Client>>,
+    clients: Vec<Option<ClientRecord>>,
     connected: usize,
     policy: Box<dyn Policy>,
     parameters: Parameters,
@@ -192,15 +192,15 @@ impl Scheduler {
         Outcome::None
     }
 
-    fn client(&self, client: ClientId) -> Option<&Client> {
+    fn client(&self, client: ClientId) -> Option<&ClientRecord> {
         self.clients.get(client.slot())?.as_ref()
     }
 
-    fn client_mut(&mut self, client: ClientId) -> Option<&mut Client> {
+    fn client_mut(&mut self, client: ClientId) -> Option<&mut ClientRecord> {
         self.clients.get_mut(client.slot())?.as_mut()
     }
 
-    fn change(&mut self, client: ClientId, change: impl FnOnce(&mut Client)) {
+    fn change(&mut self, client: ClientId, change: impl FnOnce(&mut ClientRecord)) {
         if let Some(record) = self.client_mut(client) {
             change(record);
         }
@@ -308,7 +308,7 @@ impl Scheduler {
         }
     }
 
-    fn verify_reservation(&self, id: ClientId, record: &Client) {
+    fn verify_reservation(&self, id: ClientId, record: &ClientRecord) {
         let has_one = |holder| self.reservations.get(holder).is_some();
         let shares = !record.role.is_any() && has_one(Holder::Group(record.facts.group));
         let is_member = has_one(Holder::Client(id)) || shares;

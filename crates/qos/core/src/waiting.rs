@@ -13,13 +13,13 @@ use crate::policy::Key;
 use alloc::vec::Vec;
 
 /// The tier, then the policy's key.
-type Place = (i64, Key);
+type WaitingKey = (i64, Key);
 
 #[derive(Debug, Default)]
 pub(crate) struct Waiting {
     /// Groups by number, which fits a `ClientId` because it is below [`ClientId::LIMIT`].
-    groups: Heap<Place>,
-    queues: Vec<Vec<(Place, ClientId)>>,
+    groups: Heap<WaitingKey>,
+    queues: Vec<Vec<(WaitingKey, ClientId)>>,
     /// The position of each client in the queue of its group.
     places: Vec<u16>,
     group_of: Vec<u16>,
@@ -62,7 +62,7 @@ impl Waiting {
     }
 
     /// Inserts a client into the queue of its group, or changes its position.
-    pub(crate) fn set(&mut self, client: ClientId, group: usize, place: Place) {
+    pub(crate) fn set(&mut self, client: ClientId, group: usize, place: WaitingKey) {
         if self.contains(client) && self.group_of[client.slot()] != group as u16 {
             self.remove(client);
         }
@@ -94,9 +94,9 @@ impl Waiting {
 
     pub(crate) fn memory_bytes(&self) -> usize {
         let entries: usize = self.queues.iter().map(Vec::capacity).sum();
-        let queues = self.queues.capacity() * size_of::<Vec<(Place, ClientId)>>();
+        let queues = self.queues.capacity() * size_of::<Vec<(WaitingKey, ClientId)>>();
         let places = (self.places.capacity() + self.group_of.capacity()) * size_of::<u16>();
-        self.groups.memory_bytes() + entries * size_of::<(Place, ClientId)>() + queues + places
+        self.groups.memory_bytes() + entries * size_of::<(WaitingKey, ClientId)>() + queues + places
     }
 
     /// Panics if an invariant is broken; for tests.

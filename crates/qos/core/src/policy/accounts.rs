@@ -22,7 +22,7 @@ pub(super) struct Account {
 
 /// The account of a group, for its clients of one SYNC priority.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Group {
+pub(super) struct GroupAccount {
     id: GroupId,
     pub(super) sync_priority: i32,
     pub(super) members: usize,
@@ -34,7 +34,7 @@ pub(super) struct Group {
     pub(super) clock: i64,
 }
 
-impl Group {
+impl GroupAccount {
     pub(super) fn is_for(&self, facts: &Facts) -> bool {
         self.id == facts.group && self.sync_priority == facts.sync_priority
     }
@@ -43,12 +43,12 @@ impl Group {
 #[derive(Debug, Default)]
 pub(super) struct Accounts {
     clients: Vec<Option<Account>>,
-    groups: Vec<Option<Group>>,
+    groups: Vec<Option<GroupAccount>>,
 }
 
 const NO_ACCOUNT: Account = Account { group: usize::MAX, paid: 0, weight: 100, noticed: false, rested_us: 0 };
-const NO_GROUP: Group =
-    Group { id: GroupId::NONE, sync_priority: 0, members: 0, weight: 100, set_weight: 0, paid: 0, clock: 0 };
+const NO_GROUP: GroupAccount =
+    GroupAccount { id: GroupId::NONE, sync_priority: 0, members: 0, weight: 100, set_weight: 0, paid: 0, clock: 0 };
 
 impl Accounts {
     pub(super) fn account(&self, client: ClientId) -> Account {
@@ -64,11 +64,11 @@ impl Accounts {
         self.account(client).group
     }
 
-    pub(super) fn group(&self, client: ClientId) -> Group {
+    pub(super) fn group(&self, client: ClientId) -> GroupAccount {
         self.groups.get(self.group_number(client)).copied().flatten().unwrap_or(NO_GROUP)
     }
 
-    pub(super) fn group_mut(&mut self, client: ClientId) -> Option<&mut Group> {
+    pub(super) fn group_mut(&mut self, client: ClientId) -> Option<&mut GroupAccount> {
         let number = self.group_number(client);
         self.groups.get_mut(number)?.as_mut()
     }
@@ -80,13 +80,13 @@ impl Accounts {
     /// Opens an account for a client and adds it to its group's account; a new group account starts with `paid`. Only
     /// this call allocates memory.
     pub(super) fn enter(&mut self, client: ClientId, facts: &Facts, paid: i64) {
-        let is_its = |group: &Option<Group>| group.as_ref().is_some_and(|group| group.is_for(facts));
+        let is_its = |group: &Option<GroupAccount>| group.as_ref().is_some_and(|group| group.is_for(facts));
         let known = if facts.group == GroupId::NONE { None } else { self.groups.iter().position(is_its) };
         let number = known.unwrap_or_else(|| {
             let free = self.groups.iter().position(Option::is_none).unwrap_or(self.groups.len());
             self.groups.resize(self.groups.len().max(free + 1), None);
             let (id, sync_priority) = (facts.group, facts.sync_priority);
-            self.groups[free] = Some(Group { id, sync_priority, paid, ..NO_GROUP });
+            self.groups[free] = Some(GroupAccount { id, sync_priority, paid, ..NO_GROUP });
             free
         });
         let clock = self.groups[number].as_mut().map_or(0, |group| {
@@ -107,7 +107,7 @@ impl Accounts {
             *closed = None;
         }
         if let Some(group) = self.groups.get_mut(account.group) {
-            *group = group.filter(|group| group.members > 1).map(|group| Group { members: group.members - 1, ..group });
+            *group = group.filter(|one| one.members > 1).map(|one| GroupAccount { members: one.members - 1, ..one });
             self.weigh(account.group);
         }
         account

@@ -22,7 +22,7 @@ const REQUESTS_PER_TURN: u32 = 10;
 const BUFFER_BYTES: u64 = 4096;
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Place {
+struct ClassicState {
     pass: u64,
     round: u32,
     descriptor: u32,
@@ -32,12 +32,12 @@ struct Place {
 
 #[derive(Debug, Default)]
 pub(crate) struct Classic {
-    places: Vec<Place>,
+    places: Vec<ClassicState>,
     current_pass: u64,
 }
 
 impl Classic {
-    fn place(&mut self, client: ClientId) -> &mut Place {
+    fn place(&mut self, client: ClientId) -> &mut ClassicState {
         &mut self.places[client.slot()]
     }
 }
@@ -49,16 +49,16 @@ impl Policy for Classic {
 
     fn join(&mut self, client: ClientId, facts: &Facts) {
         if self.places.len() <= client.slot() {
-            self.places.resize(client.slot() + 1, Place::default());
+            self.places.resize(client.slot() + 1, ClassicState::default());
         }
         let pass = self.current_pass + 1;
-        *self.place(client) = Place { pass, descriptor: facts.descriptor, ..Place::default() };
+        *self.place(client) = ClassicState { pass, descriptor: facts.descriptor, ..ClassicState::default() };
     }
 
     fn ready(&mut self, client: ClientId, _idle_ns: u64) {
         let pass = self.current_pass + 1;
         let place = self.place(client);
-        *place = Place { pass, descriptor: place.descriptor, ..Place::default() };
+        *place = ClassicState { pass, descriptor: place.descriptor, ..ClassicState::default() };
     }
 
     fn key(&self, client: ClientId) -> Key {
@@ -88,7 +88,7 @@ impl Policy for Classic {
             place.round = place.round.saturating_add(1);
         }
         if place.pass_bytes >= BUFFER_BYTES {
-            *place = Place { pass: place.pass + 1, descriptor: place.descriptor, ..Place::default() };
+            *place = ClassicState { pass: place.pass + 1, descriptor: place.descriptor, ..ClassicState::default() };
         }
     }
 

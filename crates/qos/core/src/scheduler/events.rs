@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Events: clients connect, are served, redraw and disconnect; holds begin and end.
 
-use super::{Client, EXPECTED_FACTOR, LONG_SLICE_NS, Scheduler};
+use super::{ClientRecord, EXPECTED_FACTOR, LONG_SLICE_NS, Scheduler};
 use crate::desktop::{RESTED_NS, Role};
 use crate::pacing::{Hold, Mark, SETTLING_NS};
 use crate::policy::{Facts, Served};
@@ -19,9 +19,9 @@ impl Scheduler {
         self.paced.reserve(slot);
         self.reservations.connected(client);
         let facts = Facts::new(descriptor);
-        let fresh = Client { facts, expected_ns: u64::MAX, ..Client::default() };
+        let fresh = ClientRecord { facts, expected_ns: u64::MAX, ..ClientRecord::default() };
         let usage = Usage { connected: now, ..Usage::default() };
-        self.clients[slot] = Some(Client { waits_since: now, idle_since: now, usage, ..fresh });
+        self.clients[slot] = Some(ClientRecord { waits_since: now, idle_since: now, usage, ..fresh });
         self.connected += 1;
         self.policy.join(client, &facts);
         self.make_room(client);
@@ -113,7 +113,7 @@ impl Scheduler {
         if self.is_servers_choice() {
             return false;
         }
-        let is_rested = |record: &&mut Client| record.rested_ns >= RESTED_NS && !record.role.is_any();
+        let is_rested = |record: &&mut ClientRecord| record.rested_ns >= RESTED_NS && !record.role.is_any();
         let Some(record) = self.client_mut(client).filter(is_rested) else { return false };
         record.rested_ns = 0;
         self.desktop.called();
@@ -259,7 +259,7 @@ impl Scheduler {
     }
 
     fn uncapped(&self) -> Option<ClientId> {
-        let has_gone_on = |record: &Client| record.capped && !self.caps.is_used_up(record.facts.group);
+        let has_gone_on = |record: &ClientRecord| record.capped && !self.caps.is_used_up(record.facts.group);
         self.ids().find(|&client| self.client(client).is_some_and(has_gone_on))
     }
 

@@ -6,7 +6,7 @@
 //! returns to the driver again. Invalid words are refused; no accepted snapshot leads to a panic. The functions named
 //! `carry` serve both directions ([`Words`]).
 
-use super::{Client, Scheduler};
+use super::{ClientRecord, Scheduler};
 use crate::caps::Cap;
 use crate::desktop::{CALLED_TURNS, MANAGERS_NS, MAX_SHARE_PPM, Role, Turn};
 use crate::pacing::{Hold, Mark, Pacing};
@@ -60,7 +60,7 @@ impl Scheduler {
 
     fn read_client(&mut self, words: &mut Words<'_>) -> Option<(ClientId, Option<ReservationState>)> {
         let id = words.id(ClientId(0))?;
-        let (client, [own, past]) = Client::default().carry([None, None], words)?;
+        let (client, [own, past]) = ClientRecord::default().carry([None, None], words)?;
         self.connected(id, client.facts.descriptor, Time(0));
         self.policy.join(id, &client.facts);
         self.make_room(id);
@@ -75,7 +75,7 @@ impl Scheduler {
     /// Puts all clients into their queues, then restores the reservations, whose states change when clients are queued.
     fn put_back(&mut self, clients: &[ClientId], states: Vec<(Holder, ReservationState)>) -> Option<()> {
         for &id in clients {
-            let &Client { paced, ready, waits_since, idle_since, .. } = self.client(id)?;
+            let &ClientRecord { paced, ready, waits_since, idle_since, .. } = self.client(id)?;
             if let Some(hold) = paced {
                 self.paced.set(id, hold.until);
             }
@@ -218,13 +218,13 @@ fn carry_policy(kind: PolicyKind, of: Parameters, words: &mut Words<'_>) -> Opti
     Some((kind, parameters))
 }
 
-impl Client {
+impl ClientRecord {
     /// A client with its own reservation and its ended reservation.
     fn carry(
         &self,
         [own, past]: [Option<ReservationState>; 2],
         words: &mut Words<'_>,
-    ) -> Option<(Client, [Option<ReservationState>; 2])> {
+    ) -> Option<(ClientRecord, [Option<ReservationState>; 2])> {
         let Facts { descriptor, weight, fixed_priority, sync_priority, .. } = self.facts;
         let descriptor = words.u32(descriptor)?;
         let both = words.next((u64::from(self.slice_us) << 32) | u64::from(weight))?;
@@ -239,8 +239,8 @@ impl Client {
         let exposing = words.optional(self.exposing, Mark::carry)?;
         let paced = words.optional(self.paced, Hold::carry)?;
         let resumed = words.time(self.resumed)?;
-        let fresh = Client { facts, expected_ns: u64::MAX, slice_us, ..Client::default() };
-        let client = Client { ready, waits_since, idle_since, grabbed_at, exposing, paced, resumed, ..fresh };
+        let fresh = ClientRecord { facts, expected_ns: u64::MAX, slice_us, ..ClientRecord::default() };
+        let client = ClientRecord { ready, waits_since, idle_since, grabbed_at, exposing, paced, resumed, ..fresh };
         Some((client, [own, past]))
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Queries: settings, reservations, ready clients, and each client's accounting.
 
-use super::{Client, Scheduler};
+use super::{ClientRecord, Scheduler};
 use crate::desktop::Role;
 use crate::policy::PolicyKind;
 use crate::{ClientId, GroupId, Holder, Parameters, Reservation, ReservationState, Time, Usage};
@@ -173,7 +173,7 @@ impl Scheduler {
             self.paced.memory_bytes(),
         ];
         let reservations = self.reservations.memory_bytes();
-        self.clients.capacity() * size_of::<Option<Client>>() + queues.iter().sum::<usize>() + reservations
+        self.clients.capacity() * size_of::<Option<ClientRecord>>() + queues.iter().sum::<usize>() + reservations
     }
 
     /// The next time at which [`Fact::Replenish`](crate::Fact::Replenish) has an effect.
@@ -189,7 +189,7 @@ impl Scheduler {
         let reserved = self.reservations.state_of(client);
         let is_depleted = reserved.is_none_or(|state| state.depleted);
         let is_out =
-            |record: &Client| record.paced.is_some() || is_depleted && (record.capped || self.has_hard(client));
+            |record: &ClientRecord| record.paced.is_some() || is_depleted && (record.capped || self.has_hard(client));
         self.grab != Some(client) && self.client(client).is_some_and(is_out)
     }
 
