@@ -7,7 +7,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use xqos_abi::trace::{Event, Words};
-use xqos_core::{Fact, Outcome, Scheduler, Time};
+use xqos_core::{Fact, FactOutcome, Scheduler, Time};
 use xqos_sim::check::Check;
 use xqos_sim::workload::Workload;
 use xqos_trace::export::{csv, page, perfetto};
@@ -30,7 +30,7 @@ fuzz_target!(|bytes: &[u8]| {
     take(&records.into_iter().filter_map(Event::decode).collect::<Vec<_>>());
     if let Some(mut scheduler) = Scheduler::restore(&words) {
         scheduler.verify();
-        while scheduler.handle(Time(1 << 40), Fact::Replenish) != Outcome::None {}
+        while scheduler.handle(Time(1 << 40), Fact::Replenish) != FactOutcome::None {}
         scheduler.decide(Time(1 << 40));
     }
 });

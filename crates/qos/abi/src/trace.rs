@@ -14,7 +14,7 @@ mod record;
 mod tests;
 
 pub use record::names;
-use xqos_core::{Choice, ClientId, Fact, Mode, Outcome, ReservationKind, ReservationState, Scheduler, Slice, Time};
+use xqos_core::{Choice, ClientId, Fact, FactOutcome, Mode, ReservationKind, ReservationState, Scheduler, Slice, Time};
 
 /// A record as stored in the ring.
 pub type Words = [u64; 4];
@@ -132,8 +132,8 @@ pub enum Entry {
 }
 
 impl Entry {
-    pub fn from_fact(fact: Fact, outcome: Outcome) -> Entry {
-        let is_refused = matches!(outcome, Outcome::Admission(_)) && !outcome.is_admitted();
+    pub fn from_fact(fact: Fact, outcome: FactOutcome) -> Entry {
+        let is_refused = matches!(outcome, FactOutcome::Admission(_)) && !outcome.is_admitted();
         if is_refused { Entry::Refused(fact) } else { Entry::Fact(fact) }
     }
 

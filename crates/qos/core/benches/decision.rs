@@ -11,7 +11,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 use xqos_core::{
-    Choice, ClientId, Fact, Outcome, Parameters, PolicyKind, Reservation, ReservationKind, Scheduler, Service, Time,
+    Choice, ClientId, Fact, FactOutcome, Parameters, PolicyKind, Reservation, ReservationKind, Scheduler, Service, Time,
 };
 
 const READY: [u16; 4] = [10, 100, 1000, 2000];
@@ -52,7 +52,7 @@ fn ready_server(policy: PolicyKind, reserved: bool, clients: u16) -> Scheduler {
 
 /// One turn of the main loop. Returns the client that ran.
 fn cycle(scheduler: &mut Scheduler, last: ClientId, now: Time) -> ClientId {
-    while scheduler.handle(now, Fact::Replenish) != Outcome::None {}
+    while scheduler.handle(now, Fact::Replenish) != FactOutcome::None {}
     scheduler.handle(now, Fact::Arrived { client: last });
     let slice = black_box(scheduler.decide(now));
     let client = match slice.map(|slice| slice.choice) {

@@ -22,11 +22,11 @@ pub enum Fact {
     /// User input was delivered to a client.
     Input { client: ClientId },
     /// An Expose was delivered to a client; `cause` is the client that caused it with a request. If this marks the
-    /// client as exposing, the outcome is [`Outcome::Held`] if the cause is now held for it, otherwise
-    /// [`Outcome::Changed`].
+    /// client as exposing, the outcome is [`FactOutcome::Held`] if the cause is now held for it, otherwise
+    /// [`FactOutcome::Changed`].
     Exposed { client: ClientId, cause: Option<ClientId> },
-    /// A request of this client caused work for a compositor or window manager. The outcome is [`Outcome::Changed`] if
-    /// the client had rested or received input; otherwise there is no effect.
+    /// A request of this client caused work for a compositor or window manager. The outcome is
+    /// [`FactOutcome::Changed`] if the client had rested or received input; otherwise there is no effect.
     CausedWork { client: ClientId },
     /// From now on this window manager works for client `payer`, which caused the work with a request and is charged
     /// for it.
@@ -39,8 +39,9 @@ pub enum Fact {
     Overran { ns: u64 },
     /// A slice ended.
     Served(Service),
-    /// A hold may have ended. Each call resumes at most one client or group. [`Outcome::Resumed`]: a client has budget
-    /// again or is no longer held. [`Outcome::GroupResumed`]: a group has budget again. Repeat until [`Outcome::None`].
+    /// A hold may have ended. Each call resumes at most one client or group. [`FactOutcome::Resumed`]: a client has
+    /// budget again or is no longer held. [`FactOutcome::GroupResumed`]: a group has budget again. Repeat until
+    /// [`FactOutcome::None`].
     Replenish,
     /// Sets the policy. The new policy starts without any history of the clients.
     Policy(PolicyKind),
@@ -74,9 +75,9 @@ pub enum Fact {
     /// Sets the desktop role of a client.
     Role { client: ClientId, role: Role },
     /// Requests a reservation, which replaces the holder's current one; not for [`GroupId::NONE`].
-    /// [`Outcome::Admission`] says whether it was admitted.
+    /// [`FactOutcome::Admission`] says whether it was admitted.
     Reserve { holder: Holder, reservation: Reservation },
-    /// Ends a reservation. [`Outcome::Changed`] if there was one.
+    /// Ends a reservation. [`FactOutcome::Changed`] if there was one.
     Release { holder: Holder },
 }
 
@@ -108,7 +109,7 @@ impl Fact {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum FactOutcome {
     /// Nothing to report.
     None,
     /// The fact changed something.
@@ -123,21 +124,21 @@ pub enum Outcome {
     Admission(Admission),
 }
 
-impl Outcome {
-    pub(crate) fn from_change(changed: bool) -> Outcome {
-        if changed { Outcome::Changed } else { Outcome::None }
+impl FactOutcome {
+    pub(crate) fn from_change(changed: bool) -> FactOutcome {
+        if changed { FactOutcome::Changed } else { FactOutcome::None }
     }
 
     /// The result of the admission test; `None` if the client is not connected.
     pub fn admission(self) -> Option<Admission> {
         match self {
-            Outcome::Admission(admission) => Some(admission),
+            FactOutcome::Admission(admission) => Some(admission),
             _ => None,
         }
     }
 
     /// True if a reservation was requested and admitted.
     pub fn is_admitted(self) -> bool {
-        matches!(self, Outcome::Admission(Admission::Admitted(_)))
+        matches!(self, FactOutcome::Admission(Admission::Admitted(_)))
     }
 }

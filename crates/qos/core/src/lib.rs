@@ -7,7 +7,7 @@
 //!
 //! The server's main loop makes these calls for each decision:
 //!
-//! 1. [`Fact::Replenish`] until its outcome is [`Outcome::None`]: release clients and groups whose hold has ended.
+//! 1. [`Fact::Replenish`] until its outcome is [`FactOutcome::None`]: release clients and groups whose hold has ended.
 //! 2. [`Fact::Arrived`] for each client that became ready since the last decision.
 //! 3. [`Scheduler::decide`]: the client to serve, and the latest time at which its slice ends.
 //! 4. [`Scheduler::next_to_watch`] until `None`: the idle clients that would end this slice early if they became ready.
@@ -89,7 +89,7 @@ pub use desktop::{
     CALLED_GAP_NS, CALLED_TURNS, DEFAULT_SHARE_PPM, DEFERRAL_FACTOR, FRAME_NS, MANAGERS_NS, MAX_SHARE_PPM, RESTED_NS,
     Role, WAIT_NS,
 };
-pub use fact::{Fact, Outcome};
+pub use fact::{Fact, FactOutcome};
 pub use pacing::Pacing;
 pub use policy::PolicyKind;
 pub use range::{Range, Unit};

@@ -31,7 +31,7 @@ use crate::pacing::{Hold, Mark, Pacing};
 use crate::policy::{Facts, Policy, PolicyKind};
 use crate::reservations::{MemberList, Reservations};
 use crate::waiting::Waiting;
-use crate::{ClientId, Contest, Fact, GroupId, Holder, Mode, Outcome, Parameters, Rank, Supply, Time, Usage};
+use crate::{ClientId, Contest, Fact, FactOutcome, GroupId, Holder, Mode, Parameters, Rank, Supply, Time, Usage};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
@@ -144,7 +144,7 @@ impl Scheduler {
         }
     }
 
-    pub fn handle(&mut self, now: Time, fact: Fact) -> Outcome {
+    pub fn handle(&mut self, now: Time, fact: Fact) -> FactOutcome {
         match fact {
             Fact::Connected { client, descriptor } => self.connected(client, descriptor, now),
             Fact::Disconnected { client } => self.gone(client, now),
@@ -152,7 +152,7 @@ impl Scheduler {
             Fact::Withdrawn { client } => self.withdrawn(client, now),
             Fact::Input { client } => self.input(client, now),
             Fact::Exposed { client, cause } => return self.exposed(client, cause, now),
-            Fact::CausedWork { client } => return Outcome::from_change(self.caused_work(client)),
+            Fact::CausedWork { client } => return FactOutcome::from_change(self.caused_work(client)),
             Fact::WorksFor { client, payer } => {
                 let payer = Some(payer).filter(|&payer| self.client(payer).is_some());
                 self.change(client, |record| record.works_for = payer);
@@ -187,9 +187,9 @@ impl Scheduler {
             Fact::Slice { client, us } => self.change(client, |record| record.slice_us = us),
             Fact::Role { client, role } => self.set_role(client, role, now),
             Fact::Reserve { holder, reservation } => return self.reserve(holder, reservation, now),
-            Fact::Release { holder } => return Outcome::from_change(self.end_reservation(holder, now)),
+            Fact::Release { holder } => return FactOutcome::from_change(self.end_reservation(holder, now)),
         }
-        Outcome::None
+        FactOutcome::None
     }
 
     fn client(&self, client: ClientId) -> Option<&ClientRecord> {

@@ -2,7 +2,7 @@
 //! A damaged trace can contain any times in any order. The scheduler accepts them without a panic under every policy.
 
 use xqos_core::{
-    Choice, ClientId, Fact, Outcome, Parameters, PolicyKind, Reservation, ReservationKind, Scheduler, Service, Time,
+    Choice, ClientId, Fact, FactOutcome, Parameters, PolicyKind, Reservation, ReservationKind, Scheduler, Service, Time,
 };
 
 const FIRST: ClientId = ClientId(1);
@@ -33,9 +33,9 @@ fn a_debt_of_centuries_is_paid_in_one_step() {
     scheduler.decide(Time(0));
     let (start, end) = (Time(0), Time(1 << 61));
     scheduler.handle(end, Fact::Served(Service { requests: 1, still_ready: true, ..Service::new(FIRST, start, end) }));
-    assert_eq!(scheduler.handle(end, Fact::Replenish), Outcome::None, "half of the debt is paid by then");
-    assert_eq!(scheduler.handle(Time(1 << 62), Fact::Replenish), Outcome::Resumed(FIRST));
-    assert_eq!(scheduler.handle(Time::NEVER, Fact::Replenish), Outcome::None);
+    assert_eq!(scheduler.handle(end, Fact::Replenish), FactOutcome::None, "half of the debt is paid by then");
+    assert_eq!(scheduler.handle(Time(1 << 62), Fact::Replenish), FactOutcome::Resumed(FIRST));
+    assert_eq!(scheduler.handle(Time::NEVER, Fact::Replenish), FactOutcome::None);
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn lengths_with_an_overflowing_sum_are_accepted() {
             match round % 8 {
                 0 => drop(scheduler.handle(Time(0), Fact::Reserve { holder: SECOND.into(), reservation }).admission()),
                 4 => drop(scheduler.handle(Time(0), Fact::Release { holder: SECOND.into() })),
-                _ => while scheduler.handle(Time(1 << 40), Fact::Replenish) != Outcome::None {},
+                _ => while scheduler.handle(Time(1 << 40), Fact::Replenish) != FactOutcome::None {},
             }
             scheduler.verify();
         }

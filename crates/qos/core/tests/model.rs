@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use reference::{Decision, Reference};
 use std::collections::BTreeMap;
 use xqos_core::{
-    Admission, Choice, ClientId, Fact, GroupId, Holder, Mode, Outcome, Parameters, PolicyKind, Rank, Reservation,
+    Admission, Choice, ClientId, Fact, FactOutcome, GroupId, Holder, Mode, Parameters, PolicyKind, Rank, Reservation,
     Scheduler, Service, Slice, Time,
 };
 
@@ -65,7 +65,7 @@ impl Pair {
             Fact::Replenish => {}
             Fact::Reserve { holder, reservation } => self.reserve(holder, fact, reservation),
             fact => {
-                let changed = self.scheduler.handle(Time(self.now), fact) != Outcome::None;
+                let changed = self.scheduler.handle(Time(self.now), fact) != FactOutcome::None;
                 assert_eq!(changed, self.reference.handle(self.now, fact), "the outcome of {fact:?}");
             }
         }
@@ -75,8 +75,8 @@ impl Pair {
         let (mut told, mut groups) = (Vec::new(), Vec::new());
         loop {
             match self.scheduler.handle(Time(self.now), Fact::Replenish) {
-                Outcome::Resumed(client) => told.push(client),
-                Outcome::GroupResumed(group) => groups.push(group),
+                FactOutcome::Resumed(client) => told.push(client),
+                FactOutcome::GroupResumed(group) => groups.push(group),
                 _ => break,
             }
         }

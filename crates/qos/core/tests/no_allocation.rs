@@ -7,7 +7,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use xqos_core::{
-    Choice, ClientId, Fact, GroupId, Outcome, Pacing, Parameters, PolicyKind, Reservation, ReservationKind, Role,
+    Choice, ClientId, Fact, FactOutcome, GroupId, Pacing, Parameters, PolicyKind, Reservation, ReservationKind, Role,
     Scheduler, Service, Time,
 };
 
@@ -93,7 +93,7 @@ fn serve(scheduler: &mut Scheduler, client: ClientId, start: Time, length_ns: u6
 fn run(scheduler: &mut Scheduler) {
     let mut now = Time(MS);
     for turn in 0..20_000u32 {
-        while scheduler.handle(now, Fact::Replenish) != Outcome::None {}
+        while scheduler.handle(now, Fact::Replenish) != FactOutcome::None {}
         for step in 0..3 {
             scheduler
                 .handle(now, Fact::Arrived { client: ClientId(((turn * 7 + step * 61) % u32::from(CLIENTS)) as u16) });
@@ -108,7 +108,7 @@ fn run(scheduler: &mut Scheduler) {
             43 => scheduler.handle(now, Fact::Grabbed { by: None }),
             60 => scheduler.handle(now, Fact::Withdrawn { client: other }),
             80 => scheduler.handle(Time(0), Fact::Overran { ns: 3_000 }),
-            _ => Outcome::None,
+            _ => FactOutcome::None,
         };
         let Some(slice) = scheduler.decide(now) else {
             now = now.after(MS);

@@ -7,7 +7,7 @@ mod operations;
 use operations::{CLIENTS, Op, config, report, sequence};
 use proptest::prelude::*;
 use xqos_core::{
-    Admission, Choice, ClientId, Fact, GroupId, Holder, Mode, Outcome, Pacing, Parameters, PolicyKind, Rank,
+    Admission, Choice, ClientId, Fact, FactOutcome, GroupId, Holder, Mode, Pacing, Parameters, PolicyKind, Rank,
     ReservationState, Role, Scheduler, Service, Slice, Time,
 };
 
@@ -50,7 +50,7 @@ impl Server {
         is_held && self.scheduler.grab() != Some(client)
     }
 
-    fn check_group_reserve(&self, group: GroupId, outcome: Outcome, expected: Option<Admission>) {
+    fn check_group_reserve(&self, group: GroupId, outcome: FactOutcome, expected: Option<Admission>) {
         assert_eq!(outcome.admission(), expected, "the check predicts the outcome");
         if matches!(expected, Some(Admission::Admitted(_))) {
             let members: Vec<ClientId> = all().filter(|&id| self.scheduler.shares_reservation(id)).collect();
@@ -114,7 +114,11 @@ impl Server {
             }
             Fact::Disconnected { client } => assert_eq!(scheduler.rank_on_arrival(client, now), Rank::LAST),
             Fact::CausedWork { client } => {
-                assert_eq!(self.scheduler.handle(now, Fact::CausedWork { client }), Outcome::None, "it counts once");
+                assert_eq!(
+                    self.scheduler.handle(now, Fact::CausedWork { client }),
+                    FactOutcome::None,
+                    "it counts once"
+                );
             }
             Fact::Role { client, role } => {
                 assert_eq!(scheduler.role(client), if is_connected(client) { role } else { Role::NONE });
@@ -130,9 +134,9 @@ impl Server {
                 }
             }
             Fact::Reserve { holder: Holder::Group(group), .. } => self.check_group_reserve(group, outcome, expected),
-            Fact::Release { holder: Holder::Group(_) } => assert_eq!(outcome == Outcome::Changed, before.is_some()),
+            Fact::Release { holder: Holder::Group(_) } => assert_eq!(outcome == FactOutcome::Changed, before.is_some()),
             Fact::Release { holder: Holder::Client(client) } => {
-                assert_eq!(outcome == Outcome::Changed, before.is_some());
+                assert_eq!(outcome == FactOutcome::Changed, before.is_some());
                 assert_eq!(scheduler.is_held_back(client), self.is_held_for_others(client));
             }
             _ => {}
@@ -146,8 +150,8 @@ impl Server {
             let paced: Vec<ClientId> = all().filter(|&id| self.scheduler.paced_until(id).is_some()).collect();
             let capped: Vec<ClientId> = all().filter(|&id| self.scheduler.is_capped(id)).collect();
             let client = match self.scheduler.handle(self.now, Fact::Replenish) {
-                Outcome::Resumed(client) => client,
-                Outcome::GroupResumed(group) => {
+                FactOutcome::Resumed(client) => client,
+                FactOutcome::GroupResumed(group) => {
                     assert!(!groups.contains(&group), "{group:?} is replenished twice at {:?}", self.now);
                     assert!(self.scheduler.group_reservation(group).is_some_and(|state| !state.depleted));
                     groups.push(group);
@@ -175,12 +179,12 @@ impl Server {
         let before = cause.and_then(|cause| self.scheduler.paced_until(cause));
         let was_exposing = self.scheduler.is_exposing(client, self.now);
         let outcome = self.scheduler.handle(self.now, Fact::Exposed { client, cause });
-        let is_new = outcome != Outcome::None;
+        let is_new = outcome != FactOutcome::None;
         assert_eq!(is_new, self.is_connected(client) && !was_exposing);
         assert_eq!(self.scheduler.is_exposing(client, self.now), self.is_connected(client));
         let after = cause.and_then(|cause| self.scheduler.paced_until(cause));
         let held_until = after.filter(|_| before.is_none());
-        assert_eq!(held_until, if let Outcome::Held(until) = outcome { Some(until) } else { None });
+        assert_eq!(held_until, if let FactOutcome::Held(until) = outcome { Some(until) } else { None });
         let Some(cause) = cause else { return };
         let Pacing { limit_ns, floor_ns } = self.scheduler.pacing();
         if before.is_none() && after.is_some() {

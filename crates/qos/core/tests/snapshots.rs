@@ -5,10 +5,10 @@ mod operations;
 
 use operations::{CLIENTS, Op, config, report, sequence};
 use proptest::prelude::*;
-use xqos_core::{Choice, ClientId, Fact, Outcome, Parameters, PolicyKind, Scheduler, Service, Slice, Time};
+use xqos_core::{Choice, ClientId, Fact, FactOutcome, Parameters, PolicyKind, Scheduler, Service, Slice, Time};
 
 /// Applies one operation. Returns its outcomes and its slice.
-fn apply(scheduler: &mut Scheduler, op: Op, now: &mut Time) -> (Vec<Outcome>, Option<Slice>) {
+fn apply(scheduler: &mut Scheduler, op: Op, now: &mut Time) -> (Vec<FactOutcome>, Option<Slice>) {
     let serve = |scheduler: &mut Scheduler, client: ClientId, now: &mut Time, length_ns, requests, still_ready| {
         let (start, end) = (*now, now.after(length_ns));
         let service = Service { requests, bytes: 8, still_ready, ..Service::new(client, start, end) };
@@ -52,8 +52,8 @@ fn servers_choice(scheduler: &Scheduler, index: usize) -> Option<ClientId> {
     ready.get(index % ready.len().max(1)).copied()
 }
 
-fn replenish(scheduler: &mut Scheduler, now: Time) -> Vec<Outcome> {
-    std::iter::from_fn(|| Some(scheduler.handle(now, Fact::Replenish)).filter(|outcome| *outcome != Outcome::None))
+fn replenish(scheduler: &mut Scheduler, now: Time) -> Vec<FactOutcome> {
+    std::iter::from_fn(|| Some(scheduler.handle(now, Fact::Replenish)).filter(|outcome| *outcome != FactOutcome::None))
         .collect()
 }
 

@@ -18,7 +18,9 @@ use crate::workload::{Plan, Run, Workload};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use xqos_abi::trace::{Entry, Event, Level};
-use xqos_core::{ClientId, Contention, Fact, GroupId, Outcome, Parameters, PolicyKind, Reservation, Scheduler, Time};
+use xqos_core::{
+    ClientId, Contention, Fact, FactOutcome, GroupId, Parameters, PolicyKind, Reservation, Scheduler, Time,
+};
 
 /// Core's client numbers have 16 bits, and its queues use the largest number internally. X servers allow 2,048 clients.
 pub const MAX_CLIENTS: usize = 60_000;
@@ -232,7 +234,7 @@ impl Server {
 
     pub(crate) fn run(&mut self, until: Time, observer: &mut impl Observer) {
         while self.now < until {
-            while self.scheduler.handle(self.now, Fact::Replenish) != Outcome::None {}
+            while self.scheduler.handle(self.now, Fact::Replenish) != FactOutcome::None {}
             self.take_arrivals(observer);
             match self.scheduler.decide(self.now) {
                 Some(slice) => self.slice(&slice, until, observer),

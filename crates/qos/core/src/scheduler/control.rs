@@ -7,7 +7,7 @@ use crate::blocking::Blocking;
 use crate::desktop::{MAX_SHARE_PPM, Role};
 use crate::pacing::Pacing;
 use crate::policy::PolicyKind;
-use crate::{ClientId, GroupId, Outcome, Parameters, Reservation, Supply, Time};
+use crate::{ClientId, FactOutcome, GroupId, Parameters, Reservation, Supply, Time};
 use alloc::vec::Vec;
 
 impl Scheduler {
@@ -123,7 +123,7 @@ impl Scheduler {
 
     /// Gives a holder a reservation if it is admitted, in place of its current one. Does nothing for an unknown client
     /// or group.
-    pub(super) fn reserve(&mut self, holder: Holder, reservation: Reservation, now: Time) -> Outcome {
+    pub(super) fn reserve(&mut self, holder: Holder, reservation: Reservation, now: Time) -> FactOutcome {
         let admission = self.check_admission(holder, reservation, now);
         if matches!(admission, Some(Admission::Admitted(_))) {
             if let Holder::Client(client) = holder {
@@ -137,7 +137,7 @@ impl Scheduler {
             self.reservations.set(holder, reservation, now, longest_ns);
             self.reservation_changed(holder, now);
         }
-        admission.map_or(Outcome::None, Outcome::Admission)
+        admission.map_or(FactOutcome::None, FactOutcome::Admission)
     }
 
     /// Ends a reservation. Returns true if there was one.

@@ -5,7 +5,7 @@ use super::{ClientRecord, EXPECTED_FACTOR, LONG_SLICE_NS, Scheduler};
 use crate::desktop::{RESTED_NS, Role};
 use crate::pacing::{Hold, Mark, SETTLING_NS};
 use crate::policy::{Facts, Served};
-use crate::{ClientId, Holder, Mode, Outcome, Service, Time, Usage};
+use crate::{ClientId, FactOutcome, Holder, Mode, Service, Time, Usage};
 
 impl Scheduler {
     pub(super) fn connected(&mut self, client: ClientId, descriptor: u32, now: Time) {
@@ -89,13 +89,13 @@ impl Scheduler {
         }
     }
 
-    pub(super) fn exposed(&mut self, client: ClientId, cause: Option<ClientId>, now: Time) -> Outcome {
-        let Some(record) = self.client(client) else { return Outcome::None };
+    pub(super) fn exposed(&mut self, client: ClientId, cause: Option<ClientId>, now: Time) -> FactOutcome {
+        let Some(record) = self.client(client) else { return FactOutcome::None };
         let is_marked = record.exposing.is_some_and(|mark| now < mark.until);
         self.policy.noticed(client, false);
         self.requeue(client, now);
         if is_marked {
-            return Outcome::None;
+            return FactOutcome::None;
         }
         let limit_ns = self.pacing.mark_ns();
         let before = self.client(client).and_then(|record| record.exposing);
@@ -106,7 +106,7 @@ impl Scheduler {
         let holds = cause.and_then(|cause| Some((cause, self.hold(cause, now)?)));
         let until = now.after(limit_ns);
         self.change(client, |record| record.exposing = Some(Mark { until, holds, mid_redraw, redraw_ended: false }));
-        unheld.and_then(|cause| self.paced_until(cause)).map_or(Outcome::Changed, Outcome::Held)
+        unheld.and_then(|cause| self.paced_until(cause)).map_or(FactOutcome::Changed, FactOutcome::Held)
     }
 
     pub(super) fn caused_work(&mut self, client: ClientId) -> bool {
@@ -207,18 +207,18 @@ impl Scheduler {
     }
 
     /// Resumes one client or group whose hold has ended.
-    pub(super) fn replenish(&mut self, now: Time) -> Outcome {
+    pub(super) fn replenish(&mut self, now: Time) -> FactOutcome {
         if let Some((_, client)) = self.paced.peek().filter(|&(at, _)| at <= now) {
             self.end_hold(client, now);
-            return Outcome::Resumed(client);
+            return FactOutcome::Resumed(client);
         }
         if let Some(client) = self.uncap_one(now) {
-            return Outcome::Resumed(client);
+            return FactOutcome::Resumed(client);
         }
         match self.reservations.replenish(now) {
-            Some(Holder::Group(group)) => Outcome::GroupResumed(group),
-            Some(Holder::Client(client)) => Outcome::Resumed(client),
-            None => Outcome::None,
+            Some(Holder::Group(group)) => FactOutcome::GroupResumed(group),
+            Some(Holder::Client(client)) => FactOutcome::Resumed(client),
+            None => FactOutcome::None,
         }
     }
 

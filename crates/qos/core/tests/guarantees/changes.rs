@@ -4,7 +4,7 @@
 use crate::reservations::{Reserved, check_budgets_are_given};
 use crate::server::{Load, MS, SECOND, Server, US};
 use xqos_core::ReservationKind::{self, Hard, Soft, SoftPaper};
-use xqos_core::{Admission, ClientId, Fact, Mode, Outcome, Parameters, PolicyKind, Reservation, Scheduler, Time};
+use xqos_core::{Admission, ClientId, Fact, FactOutcome, Mode, Parameters, PolicyKind, Reservation, Scheduler, Time};
 
 fn ms(budget: u64, period: u64, kind: ReservationKind) -> Reservation {
     Reservation { budget_ns: budget * MS, period_ns: period * MS, kind }
@@ -73,7 +73,9 @@ fn ending_and_renewing_a_reservation_cancels_no_debt() {
         let now = Time(server.now_ns);
         match step % 2 {
             0 => assert!(server.try_reserve(client, ms(1, 10, Soft))),
-            _ => assert_eq!(server.scheduler.handle(now, Fact::Release { holder: client.into() }), Outcome::Changed),
+            _ => {
+                assert_eq!(server.scheduler.handle(now, Fact::Release { holder: client.into() }), FactOutcome::Changed)
+            }
         }
     }
     let reserved_ns = server.service_ns(client, Some(Mode::Reserved));

@@ -4,7 +4,7 @@
 use crate::reservations::{hard_bound_ns, most_in_a_window};
 use crate::server::{Behaviour, Load, MS, SECOND, Server, US};
 use xqos_core::ReservationKind::{self, Hard, Soft, SoftPaper};
-use xqos_core::{ClientId, Fact, GroupId, Mode, Outcome, Parameters, PolicyKind, Reservation, Role, Time};
+use xqos_core::{ClientId, Fact, FactOutcome, GroupId, Mode, Parameters, PolicyKind, Reservation, Role, Time};
 use xqos_testkit::Random;
 
 const GROUP: GroupId = GroupId(1);
@@ -158,7 +158,7 @@ fn the_admission_test_covers_groups_and_clients_together() {
     let more = Fact::Reserve { holder: GROUP.into(), reservation: reservation(7, 10, Soft) };
     assert!(!server.scheduler.handle(Time(0), more).is_admitted());
     assert_eq!(server.scheduler.admitted_utilization_ppm(), 800_000);
-    assert_eq!(server.scheduler.handle(Time(0), Fact::Release { holder: GROUP.into() }), Outcome::Changed);
+    assert_eq!(server.scheduler.handle(Time(0), Fact::Release { holder: GROUP.into() }), FactOutcome::Changed);
     assert_eq!(server.scheduler.admitted_utilization_ppm(), 300_000);
 }
 

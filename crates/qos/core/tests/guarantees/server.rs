@@ -10,7 +10,8 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::RangeInclusive;
 use xqos_core::{
-    Choice, ClientId, Fact, Mode, Outcome, Parameters, PolicyKind, Rank, Reservation, Scheduler, Service, Slice, Time,
+    Choice, ClientId, Fact, FactOutcome, Mode, Parameters, PolicyKind, Rank, Reservation, Scheduler, Service, Slice,
+    Time,
 };
 use xqos_testkit::Random;
 
@@ -227,7 +228,7 @@ impl Server {
 
     fn decide_and_serve(&mut self) {
         let now = Time(self.now_ns);
-        while self.scheduler.handle(now, Fact::Replenish) != Outcome::None {}
+        while self.scheduler.handle(now, Fact::Replenish) != FactOutcome::None {}
         for client in &mut self.clients {
             client.receive(self.now_ns);
             if !client.pending.is_empty() && !self.scheduler.is_ready(client.id) {
@@ -301,7 +302,7 @@ impl Server {
     }
 
     fn caused_work(&mut self, client: ClientId) -> bool {
-        self.scheduler.handle(Time(self.now_ns), Fact::CausedWork { client }) == Outcome::Changed
+        self.scheduler.handle(Time(self.now_ns), Fact::CausedWork { client }) == FactOutcome::Changed
     }
 
     /// True if a watched socket is readable and its client now beats the running client.

@@ -3,7 +3,8 @@
 
 use crate::server::MS;
 use xqos_core::{
-    ClientId, Fact, GroupId, Outcome, Parameters, PolicyKind, Reservation, ReservationKind, Scheduler, Service, Time,
+    ClientId, Fact, FactOutcome, GroupId, Parameters, PolicyKind, Reservation, ReservationKind, Scheduler, Service,
+    Time,
 };
 
 const HOG: ClientId = ClientId(1);
@@ -79,7 +80,7 @@ fn a_watched_client_is_returned_again_when_its_budget_is_replenished() {
         serve(scheduler, IDLE, at(0), at(2), false);
         assert!(scheduler.reservation(IDLE).is_some_and(|state| state.depleted));
     });
-    assert_eq!(scheduler.handle(at(30), Fact::Replenish), Outcome::Resumed(IDLE));
+    assert_eq!(scheduler.handle(at(30), Fact::Replenish), FactOutcome::Resumed(IDLE));
     scheduler.decide(at(30));
     assert_eq!(next_to_watch(&mut scheduler, at(30)), Some(IDLE), "it was armed as best effort and has budget now");
 }
@@ -108,7 +109,7 @@ fn members_are_returned_again_when_the_budget_of_their_group_is_replenished() {
         scheduler.handle(at(3), Fact::Input { client: IDLE });
         assert!(scheduler.group_reservation(group).is_some_and(|state| state.depleted));
     });
-    assert_eq!(scheduler.handle(at(30), Fact::Replenish), Outcome::GroupResumed(group));
+    assert_eq!(scheduler.handle(at(30), Fact::Replenish), FactOutcome::GroupResumed(group));
     scheduler.handle(at(30), Fact::Withdrawn { client: member });
     scheduler.decide(at(30));
     let named: Vec<ClientId> = std::iter::from_fn(|| next_to_watch(&mut scheduler, at(30))).collect();

@@ -38,9 +38,7 @@ use crate::mechanism::traced_scheduler::TracedScheduler;
 use contention::ContentionState;
 use std::collections::VecDeque;
 use xqos_abi::NotifyKind;
-use xqos_core::{
-    Choice, ClientId, Fact, Mode, Outcome as FactOutcome, Pacing, PolicyKind, Scheduler, Service, Slice, Time,
-};
+use xqos_core::{Choice, ClientId, Fact, FactOutcome, Mode, Pacing, PolicyKind, Scheduler, Service, Slice, Time};
 
 /// The server ends every slice by itself after at most this time, so xqos needs no timer for a later end.
 const SERVER_MAXIMUM_SLICE_NS: u64 = 20_000_000;

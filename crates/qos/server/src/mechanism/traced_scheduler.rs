@@ -7,7 +7,7 @@
 use crate::mechanism::tracer::Tracer;
 use std::ops::Deref;
 use xqos_abi::trace::{Entry, Reason};
-use xqos_core::{ClientId, Fact, Holder, Outcome, Rank, Scheduler, Service, Slice, Time};
+use xqos_core::{ClientId, Fact, FactOutcome, Holder, Rank, Scheduler, Service, Slice, Time};
 
 #[derive(Debug)]
 pub struct TracedScheduler {
@@ -31,19 +31,19 @@ impl TracedScheduler {
     }
 
     /// Passes a fact to the scheduler and records it, unless it would change nothing. Returns the scheduler's outcome.
-    pub fn handle(&mut self, now: Time, fact: Fact) -> Outcome {
+    pub fn handle(&mut self, now: Time, fact: Fact) -> FactOutcome {
         if !self.changes_anything(now, &fact) {
-            return Outcome::None;
+            return FactOutcome::None;
         }
         self.overran |= matches!(fact, Fact::Overran { .. });
         let outcome = self.scheduler.handle(now, fact);
-        let changed_nothing = matches!(fact, Fact::CausedWork { .. }) && outcome == Outcome::None;
+        let changed_nothing = matches!(fact, Fact::CausedWork { .. }) && outcome == FactOutcome::None;
         if !self.trace.is_on() || changed_nothing {
             return outcome;
         }
         self.trace.note(now, Entry::from_fact(fact, outcome));
         match (fact, outcome) {
-            (Fact::Exposed { cause: Some(client), .. }, Outcome::Held(until)) => {
+            (Fact::Exposed { cause: Some(client), .. }, FactOutcome::Held(until)) => {
                 self.trace.note(now, Entry::Paced { client, until });
             }
             (
@@ -52,7 +52,7 @@ impl TracedScheduler {
                 | Fact::Served(Service { client, .. }),
                 _,
             )
-            | (_, Outcome::Resumed(client)) => self.note_budget(client, now),
+            | (_, FactOutcome::Resumed(client)) => self.note_budget(client, now),
             _ => {}
         }
         outcome

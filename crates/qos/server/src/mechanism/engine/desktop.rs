@@ -5,7 +5,7 @@ use super::Engine;
 use crate::mechanism::action::Action;
 use crate::mechanism::host::Host;
 use crate::mechanism::roles::ManagerKind;
-use xqos_core::{ClientId, Fact, Outcome, Time};
+use xqos_core::{ClientId, Fact, FactOutcome, Time};
 
 /// The minimum time between two checks of the root windows, which are checked only when a decision is made.
 const ROOT_POLL_NS: u64 = 250_000_000;
@@ -44,7 +44,7 @@ impl<H: Host> Engine<H> {
         if !self.scheduler.role(to).compositor {
             self.scheduler.handle(self.now, Fact::WorksFor { client: to, payer: client });
         }
-        if self.scheduler.handle(self.now, Fact::CausedWork { client }) == Outcome::Changed {
+        if self.scheduler.handle(self.now, Fact::CausedWork { client }) == FactOutcome::Changed {
             self.act(Action::EndSlice);
         }
     }

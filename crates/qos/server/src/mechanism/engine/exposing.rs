@@ -5,7 +5,7 @@ use super::Engine;
 use crate::mechanism::action::Action;
 use crate::mechanism::host::Host;
 use xqos_abi::{NotifyKind, Paced};
-use xqos_core::{Choice, ClientId, Fact, Outcome, Pacing, Time};
+use xqos_core::{Choice, ClientId, Fact, FactOutcome, Pacing, Time};
 
 /// The time allowed for an answer to input while another client redraws. Most clients need less than a millisecond.
 const INPUT_ANSWER_NS: u64 = 10_000_000;
@@ -44,10 +44,10 @@ impl<H: Host> Engine<H> {
         let at = self.now;
         let paced = cause.filter(|&cause| self.is_paced(cause));
         let outcome = self.scheduler.handle(at, Fact::Exposed { client: id, cause: paced });
-        if outcome != Outcome::None {
+        if outcome != FactOutcome::None {
             self.await_answer(NotifyKind::Exposing, id, cause, self.scheduler.exposing_until(id));
         }
-        if matches!(outcome, Outcome::Held(_)) {
+        if matches!(outcome, FactOutcome::Held(_)) {
             self.holds = self.holds.wrapping_add(1);
             self.to_hold = paced;
             self.act(Action::EndSlice);
