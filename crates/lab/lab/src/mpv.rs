@@ -21,7 +21,7 @@ use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use x11rb::connection::RequestConnection;
-use xqos_abi::ring::Reader;
+use xqos_abi::ring::RingReader;
 use xqos_abi::trace::{Entry, Event, Level};
 use xqos_abi::{Setting, Subject};
 use xqos_client::Control;
@@ -45,7 +45,7 @@ pub struct Playing {
     // Drop order: the folder is removed after the process ends, because the process's socket is in it.
     folder: Folder,
     images: [u32; 2],
-    trace: Reader,
+    trace: RingReader,
     clients: BTreeSet<ClientId>,
     activated_ns: u64,
     /// Slices of other clients since the last frame.

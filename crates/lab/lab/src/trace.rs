@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use xqos_abi::ring::{Next, Reader};
+use xqos_abi::ring::{Next, RingReader};
 use xqos_abi::trace::{Event, Level};
 use xqos_client::Control;
 
@@ -15,7 +15,7 @@ use xqos_client::Control;
 const READ_EVERY: Duration = Duration::from_millis(20);
 
 /// All events that the trace holds now, and the number of lost records.
-pub(crate) fn events(trace: &mut Reader) -> (Vec<Event>, u64) {
+pub(crate) fn events(trace: &mut RingReader) -> (Vec<Event>, u64) {
     let (mut events, mut lost) = (Vec::new(), 0);
     loop {
         match trace.read() {

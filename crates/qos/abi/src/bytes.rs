@@ -15,15 +15,15 @@ pub enum Malformed {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Reader<'a> {
+pub(crate) struct ByteReader<'a> {
     /// The bytes that have not been read.
     bytes: &'a [u8],
     order: ByteOrder,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> ByteReader<'a> {
     pub(crate) fn new(bytes: &'a [u8], order: ByteOrder, at: usize) -> Self {
-        Reader { bytes: bytes.get(at..).unwrap_or_default(), order }
+        ByteReader { bytes: bytes.get(at..).unwrap_or_default(), order }
     }
 
     pub(crate) fn bytes(&mut self, count: usize) -> Result<&'a [u8], Malformed> {
@@ -33,8 +33,8 @@ impl<'a> Reader<'a> {
     }
 
     /// A reader for the next `count` bytes.
-    pub(crate) fn part(&mut self, count: usize) -> Result<Reader<'a>, Malformed> {
-        Ok(Reader { bytes: self.bytes(count)?, order: self.order })
+    pub(crate) fn part(&mut self, count: usize) -> Result<ByteReader<'a>, Malformed> {
+        Ok(ByteReader { bytes: self.bytes(count)?, order: self.order })
     }
 
     /// A number, as bytes in this machine's order.
@@ -46,14 +46,14 @@ impl<'a> Reader<'a> {
 }
 
 #[derive(Debug)]
-pub(crate) struct Writer {
+pub(crate) struct ByteWriter {
     bytes: Vec<u8>,
     order: ByteOrder,
 }
 
-impl Writer {
+impl ByteWriter {
     pub(crate) fn new(order: ByteOrder) -> Self {
-        Writer { bytes: Vec::with_capacity(64), order }
+        ByteWriter { bytes: Vec::with_capacity(64), order }
     }
 
     pub(crate) fn raw(&mut self, bytes: &[u8]) -> &mut Self {

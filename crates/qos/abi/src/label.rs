@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! A name in a request or reply: at most 31 bytes of text, padded with zeros to 32 so that C code finds the end.
 
-use crate::bytes::{Malformed, Reader, Writer};
+use crate::bytes::{ByteReader, ByteWriter, Malformed};
 use crate::wire::Field;
 
 pub const LABEL_BYTES: usize = 32;
@@ -35,11 +35,11 @@ impl Label {
 }
 
 impl Field<LABEL_BYTES> for Label {
-    fn put(&self, out: &mut Writer) {
+    fn put(&self, out: &mut ByteWriter) {
         out.raw(&self.0);
     }
 
-    fn get(read: &mut Reader<'_>) -> Result<Label, Malformed> {
+    fn get(read: &mut ByteReader<'_>) -> Result<Label, Malformed> {
         let text: String = Field::<LABEL_BYTES>::get(read)?;
         Ok(Label::new(&text))
     }
@@ -69,7 +69,7 @@ mod tests {
         assert_eq!(Label::new("a\nb\0c").as_str(), "abc");
         let read = |mut bytes: Vec<u8>| {
             bytes.resize(LABEL_BYTES, 0);
-            Label::get(&mut Reader::new(&bytes, ByteOrder::NATIVE, 0)).unwrap()
+            Label::get(&mut ByteReader::new(&bytes, ByteOrder::NATIVE, 0)).unwrap()
         };
         assert_eq!(read(b"x\0y".to_vec()).as_str(), "x");
         assert_eq!(read(vec![0xff; 40]).as_str(), "\u{fffd}".repeat(10));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! The messages of XQOS. Generated from proto/xqos.xml by proto/generate.py: edit that file instead.
 
-use crate::bytes::{Malformed, Reader, Writer};
+use crate::bytes::{ByteReader, ByteWriter, Malformed};
 use crate::label::Label;
 use crate::trace::Level;
 use crate::values::{NO_RESERVATION, PolicyChange, Subject};

@@ -108,15 +108,15 @@ impl Drop for Mapping {
 
 /// The server's end of a ring.
 #[derive(Debug)]
-pub struct Writer {
+pub struct RingWriter {
     fd: OwnedFd,
     mapping: Mapping,
     head: u64,
 }
 
-impl Writer {
+impl RingWriter {
     /// Creates a ring with room for this many records, rounded up to a power of two within [`CAPACITIES`].
-    pub fn create(capacity: u32) -> io::Result<Writer> {
+    pub fn create(capacity: u32) -> io::Result<RingWriter> {
         let capacity = capacity.clamp(*CAPACITIES.start(), *CAPACITIES.end()).next_power_of_two();
         let bytes = HEADER_BYTES as u64 + u64::from(capacity) * RECORD_BYTES as u64;
         // Beyond this limit, the kernel would send SIGXFSZ, which ends the server.
@@ -132,7 +132,7 @@ impl Writer {
         mapping.word(16).store(capacity.into(), Ordering::Release);
         // F_SEAL_FUTURE_WRITE needs Linux 5.1. Our own mapping stays writable; new writable mappings are refused.
         fcntl_add_seals(&fd, SealFlags::SHRINK | SealFlags::GROW | SealFlags::FUTURE_WRITE | SealFlags::SEAL)?;
-        Ok(Writer { fd, mapping, head: 0 })
+        Ok(RingWriter { fd, mapping, head: 0 })
     }
 
     /// The descriptor for readers.
@@ -157,7 +157,7 @@ impl Writer {
     }
 }
 
-impl Drop for Writer {
+impl Drop for RingWriter {
     fn drop(&mut self) {
         protocol::end(&self.mapping);
     }
@@ -175,7 +175,7 @@ pub enum Next {
 
 /// A reader's end of a ring.
 #[derive(Debug)]
-pub struct Reader {
+pub struct RingReader {
     mapping: Mapping,
     cursor: Cursor,
     /// Records read in one batch, and the number of them already returned.
@@ -183,10 +183,10 @@ pub struct Reader {
     given: usize,
 }
 
-impl Reader {
+impl RingReader {
     /// Maps a ring received from a server, for reading from record `next` on. Refuses a file that could shrink, and
     /// sizes that do not match.
-    pub fn open(fd: OwnedFd, next: u64) -> io::Result<Reader> {
+    pub fn open(fd: OwnedFd, next: u64) -> io::Result<RingReader> {
         let unfit = |what: &str| io::Error::new(io::ErrorKind::InvalidData, format!("not a trace ring: {what}"));
         if !fcntl_get_seals(&fd).is_ok_and(|seals| seals.contains(SealFlags::SHRINK)) {
             return Err(unfit("it is not sealed"));
@@ -202,7 +202,7 @@ impl Reader {
         if header != [MAGIC, RECORD_BYTES as u64, capacity] {
             return Err(unfit("its header"));
         }
-        Ok(Reader { mapping, cursor: Cursor::new(next), read: Vec::with_capacity(BATCH as usize), given: 0 })
+        Ok(RingReader { mapping, cursor: Cursor::new(next), read: Vec::with_capacity(BATCH as usize), given: 0 })
     }
 
     /// The next record, or the reason why there is none.
@@ -226,9 +226,9 @@ mod tests {
     use super::*;
     use std::mem::ManuallyDrop;
 
-    fn pair(capacity: u32) -> (Writer, Reader) {
-        let writer = Writer::create(capacity).unwrap();
-        let reader = Reader::open(writer.fd().try_clone_to_owned().unwrap(), 0).unwrap();
+    fn pair(capacity: u32) -> (RingWriter, RingReader) {
+        let writer = RingWriter::create(capacity).unwrap();
+        let reader = RingReader::open(writer.fd().try_clone_to_owned().unwrap(), 0).unwrap();
         (writer, reader)
     }
 
@@ -298,10 +298,10 @@ mod tests {
     fn an_invalid_ring_is_refused() {
         let (writer, _reader) = pair(256);
         writer.mapping.word(16).store(1 << 20, Ordering::Relaxed);
-        let error = Reader::open(writer.fd().try_clone_to_owned().unwrap(), 0).unwrap_err();
+        let error = RingReader::open(writer.fd().try_clone_to_owned().unwrap(), 0).unwrap_err();
         assert!(error.to_string().contains("header"), "{error}");
         let plain = File::open("/proc/self/exe").unwrap();
-        let error = Reader::open(plain.into(), 0).unwrap_err();
+        let error = RingReader::open(plain.into(), 0).unwrap_err();
         assert!(error.to_string().contains("sealed"), "{error}");
     }
 

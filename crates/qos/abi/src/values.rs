@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Fields of requests that are more than a number: subjects, reservations, pacing, and changes of the policy.
 
-use crate::bytes::{Malformed, Reader, Writer};
+use crate::bytes::{ByteReader, ByteWriter, Malformed};
 use crate::us;
 use crate::wire::{Field, Word};
 use xqos_core::{Pacing, PolicyKind, Reservation, ReservationKind};
@@ -34,7 +34,7 @@ impl Subject {
 }
 
 impl Field<8> for Subject {
-    fn put(&self, out: &mut Writer) {
+    fn put(&self, out: &mut ByteWriter) {
         let kind: u32 = match self {
             Subject::Client(_) => 0,
             Subject::Group(_) => 1,
@@ -44,7 +44,7 @@ impl Field<8> for Subject {
         self.client().put(out);
     }
 
-    fn get(read: &mut Reader<'_>) -> Result<Subject, Malformed> {
+    fn get(read: &mut ByteReader<'_>) -> Result<Subject, Malformed> {
         let (kind, client) = (u32::get(read)?, u32::get(read)?);
         match kind {
             0 => Ok(Subject::Client(client)),
@@ -65,24 +65,24 @@ pub fn reservation(budget_us: u32, period_us: u32, kind: impl Into<ReservationKi
 }
 
 impl Field<12> for Reservation {
-    fn put(&self, out: &mut Writer) {
+    fn put(&self, out: &mut ByteWriter) {
         us(self.budget_ns).put(out);
         us(self.period_ns).put(out);
         self.kind.put(out);
     }
 
-    fn get(read: &mut Reader<'_>) -> Result<Reservation, Malformed> {
+    fn get(read: &mut ByteReader<'_>) -> Result<Reservation, Malformed> {
         Ok(reservation(u32::get(read)?, u32::get(read)?, ReservationKind::get(read)?))
     }
 }
 
 impl Field<8> for Pacing {
-    fn put(&self, out: &mut Writer) {
+    fn put(&self, out: &mut ByteWriter) {
         us(self.limit_ns).put(out);
         us(self.floor_ns).put(out);
     }
 
-    fn get(read: &mut Reader<'_>) -> Result<Pacing, Malformed> {
+    fn get(read: &mut ByteReader<'_>) -> Result<Pacing, Malformed> {
         let [limit_ns, floor_ns] = [u32::get(read)?, u32::get(read)?].map(|us| u64::from(us) * 1000);
         Ok(Pacing { limit_ns, floor_ns })
     }
@@ -102,7 +102,7 @@ pub struct PolicyChange {
 
 /// Encoded as a mask, followed by one word for each bit.
 impl Field<28> for PolicyChange {
-    fn put(&self, out: &mut Writer) {
+    fn put(&self, out: &mut ByteWriter) {
         let &PolicyChange { policy, slice_us, timer_interval_us, maximum_slice_us, max_utilization_ppm, blocking_us } =
             self;
         let policy = policy.map(Word::word);
@@ -112,7 +112,7 @@ impl Field<28> for PolicyChange {
         words.iter().for_each(|word| word.unwrap_or(0).put(out));
     }
 
-    fn get(read: &mut Reader<'_>) -> Result<PolicyChange, Malformed> {
+    fn get(read: &mut ByteReader<'_>) -> Result<PolicyChange, Malformed> {
         let mask = u32::get(read)?;
         let mut words = [None; 6];
         for (bit, place) in (0..).zip(&mut words) {

@@ -4,15 +4,15 @@
 //! A table gives each field's type and size in bytes; fields follow each other without gaps. Encoding and decoding use
 //! the same row, so they cannot disagree. Nothing panics on any input.
 
-use crate::bytes::{Malformed, Reader, Writer};
+use crate::bytes::{ByteReader, ByteWriter, Malformed};
 use xqos_x11::ByteOrder;
 use xqos_x11::codes::REPLY;
 use xqos_x11::length::UNIT_BYTES;
 
 /// A value that takes `BYTES` bytes of a message.
 pub(crate) trait Field<const BYTES: usize>: Sized {
-    fn put(&self, out: &mut Writer);
-    fn get(read: &mut Reader<'_>) -> Result<Self, Malformed>;
+    fn put(&self, out: &mut ByteWriter);
+    fn get(read: &mut ByteReader<'_>) -> Result<Self, Malformed>;
 }
 
 /// A value that takes one word of a message.
@@ -23,11 +23,11 @@ pub(crate) trait Word: Copy {
 }
 
 impl<T: Word> Field<4> for T {
-    fn put(&self, out: &mut Writer) {
+    fn put(&self, out: &mut ByteWriter) {
         out.number(self.word().to_ne_bytes());
     }
 
-    fn get(read: &mut Reader<'_>) -> Result<T, Malformed> {
+    fn get(read: &mut ByteReader<'_>) -> Result<T, Malformed> {
         let word = u32::from_ne_bytes(read.number()?);
         T::from_word(word).ok_or(Malformed::Value(word))
     }
@@ -56,31 +56,31 @@ word! {
 }
 
 impl Field<8> for u64 {
-    fn put(&self, out: &mut Writer) {
+    fn put(&self, out: &mut ByteWriter) {
         out.number(self.to_ne_bytes());
     }
 
-    fn get(read: &mut Reader<'_>) -> Result<u64, Malformed> {
+    fn get(read: &mut ByteReader<'_>) -> Result<u64, Malformed> {
         Ok(u64::from_ne_bytes(read.number()?))
     }
 }
 
 impl Field<8> for i64 {
-    fn put(&self, out: &mut Writer) {
+    fn put(&self, out: &mut ByteWriter) {
         (*self as u64).put(out);
     }
 
-    fn get(read: &mut Reader<'_>) -> Result<i64, Malformed> {
+    fn get(read: &mut ByteReader<'_>) -> Result<i64, Malformed> {
         Ok(u64::get(read)? as i64)
     }
 }
 
 impl Field<32> for [u32; 8] {
-    fn put(&self, out: &mut Writer) {
+    fn put(&self, out: &mut ByteWriter) {
         self.iter().for_each(|number| number.put(out));
     }
 
-    fn get(read: &mut Reader<'_>) -> Result<[u32; 8], Malformed> {
+    fn get(read: &mut ByteReader<'_>) -> Result<[u32; 8], Malformed> {
         let mut numbers = [0; 8];
         for number in &mut numbers {
             *number = u32::get(read)?;
@@ -91,12 +91,12 @@ impl Field<32> for [u32; 8] {
 
 /// Text padded with at least one zero, so that C code finds the end.
 impl<const BYTES: usize> Field<BYTES> for String {
-    fn put(&self, out: &mut Writer) {
+    fn put(&self, out: &mut ByteWriter) {
         let end = out.len() + BYTES;
         out.raw(cut_to(self, BYTES - 1).as_bytes()).pad_to(end);
     }
 
-    fn get(read: &mut Reader<'_>) -> Result<String, Malformed> {
+    fn get(read: &mut ByteReader<'_>) -> Result<String, Malformed> {
         let bytes = read.bytes(BYTES)?;
         let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(BYTES);
         Ok(String::from_utf8_lossy(&bytes[..end]).into_owned())
@@ -170,7 +170,7 @@ macro_rules! requests {
                     return Err(Malformed::Length);
                 }
                 #[allow(unused_mut, unused_variables)]
-                let mut read = Reader::new(bytes, order, 4);
+                let mut read = ByteReader::new(bytes, order, 4);
                 Ok(match minor {
                     $($minor => Request::$name $({ $($field: Field::<$bytes>::get(&mut read)?),* })?,)*
                     _ => return Err(Malformed::Opcode),
@@ -180,7 +180,7 @@ macro_rules! requests {
             /// Like [`encode`](Self::encode), but in a given byte order, to test clients with a different byte order.
             pub fn encode_as(&self, major_opcode: u8, order: ByteOrder) -> Vec<u8> {
                 let minor = self.minor();
-                let mut out = Writer::new(order);
+                let mut out = ByteWriter::new(order);
                 out.raw(&[major_opcode, minor]).number((LENGTHS[usize::from(minor)] as u16 / 4).to_ne_bytes());
                 match self {
                     $(Request::$name $({ $($field),* })? => { $($(Field::<$bytes>::put($field, &mut out);)*)? })*
@@ -227,14 +227,14 @@ macro_rules! settings {
 
         /// Encoded as the code and the value, padded to the longest value.
         impl Field<36> for Setting {
-            fn put(&self, out: &mut Writer) {
+            fn put(&self, out: &mut ByteWriter) {
                 let end = out.len() + 36;
                 self.kind().put(out);
                 match self { $(Setting::$name(value) => Field::<$bytes>::put(value, out)),* }
                 out.pad_to(end);
             }
 
-            fn get(read: &mut Reader<'_>) -> Result<Setting, Malformed> {
+            fn get(read: &mut ByteReader<'_>) -> Result<Setting, Malformed> {
                 let kind = SettingKind::get(read)?;
                 let mut value = read.part(32)?;
                 Ok(match kind { $(SettingKind::$name => Setting::$name(Field::<$bytes>::get(&mut value)?)),* })
@@ -251,13 +251,13 @@ macro_rules! entries {
         pub struct $name { $(pub $field: $type),* }
 
         impl Field<$size> for $name {
-            fn put(&self, out: &mut Writer) {
+            fn put(&self, out: &mut ByteWriter) {
                 let end = out.len() + $size;
                 $(Field::<$bytes>::put(&self.$field, out);)*
                 out.pad_to(end);
             }
 
-            fn get(read: &mut Reader<'_>) -> Result<$name, Malformed> {
+            fn get(read: &mut ByteReader<'_>) -> Result<$name, Malformed> {
                 let mut read = read.part($size)?;
                 Ok($name { $($field: Field::<$bytes>::get(&mut read)?),* })
             }
@@ -294,7 +294,7 @@ macro_rules! replies {
 
             pub fn decode(bytes: &[u8], order: ByteOrder) -> Result<$name, Malformed> {
                 #[allow(unused_mut)]
-                let mut read = Reader::new(bytes, order, 8);
+                let mut read = ByteReader::new(bytes, order, 8);
                 $(let $list: Vec<$entry> = $crate::wire::list::<$entry, $size>(bytes, order, &mut read)?;)?
                 Ok($name {
                     $($data: $crate::wire::second_byte(bytes)?,)?
@@ -315,14 +315,14 @@ macro_rules! event {
 
         impl $name {
             pub fn encode(&self, event_base: u8, sequence: u16, order: ByteOrder) -> [u8; 32] {
-                let mut out = Writer::new(order);
+                let mut out = ByteWriter::new(order);
                 out.raw(&[event_base, self.$kind.word() as u8]).number(sequence.to_ne_bytes());
                 $(Field::<$bytes>::put(&self.$field, &mut out);)*
                 out.finish().try_into().unwrap_or([0; 32])
             }
 
             pub fn decode(bytes: &[u8], order: ByteOrder) -> Result<$name, Malformed> {
-                let mut read = Reader::new(bytes, order, 4);
+                let mut read = ByteReader::new(bytes, order, 4);
                 Ok($name {
                     $kind: $crate::wire::second_byte(bytes)?,
                     $($field: Field::<$bytes>::get(&mut read)?),*
@@ -332,8 +332,8 @@ macro_rules! event {
     };
 }
 
-pub(crate) fn reply(data: u32, sequence: u16, order: ByteOrder) -> Writer {
-    let mut out = Writer::new(order);
+pub(crate) fn reply(data: u32, sequence: u16, order: ByteOrder) -> ByteWriter {
+    let mut out = ByteWriter::new(order);
     out.raw(&[REPLY, data as u8]).number(sequence.to_ne_bytes()).number(0_u32.to_ne_bytes());
     out
 }
@@ -344,7 +344,7 @@ pub(crate) fn second_byte<T: Word>(bytes: &[u8]) -> Result<T, Malformed> {
 }
 
 /// Fills in the length of a reply: the number of words after the first 32 bytes.
-pub(crate) fn finish(out: Writer, order: ByteOrder) -> Vec<u8> {
+pub(crate) fn finish(out: ByteWriter, order: ByteOrder) -> Vec<u8> {
     let mut bytes = out.finish();
     let words = (bytes.len() - UNIT_BYTES) as u32 / 4;
     order.put_u32(&mut bytes, 4, words);
@@ -355,10 +355,10 @@ pub(crate) fn finish(out: Writer, order: ByteOrder) -> Vec<u8> {
 pub(crate) fn list<T: Field<BYTES>, const BYTES: usize>(
     bytes: &[u8],
     order: ByteOrder,
-    read: &mut Reader<'_>,
+    read: &mut ByteReader<'_>,
 ) -> Result<Vec<T>, Malformed> {
     let (count, size) = (u32::get(read)?, u32::get(read)? as usize);
-    let mut entries = Reader::new(bytes, order, UNIT_BYTES);
+    let mut entries = ByteReader::new(bytes, order, UNIT_BYTES);
     // Entries from a newer server may be longer; their additional bytes are skipped.
     (0..count).map(|_| T::get(&mut entries.part(size)?)).collect()
 }

@@ -7,7 +7,7 @@
 use crate::error::Result;
 use crate::session::Session;
 use std::time::Instant;
-use xqos_abi::ring::{Next, Reader};
+use xqos_abi::ring::{Next, RingReader};
 use xqos_abi::trace::{Event, Level};
 use xqos_core::Time;
 use xqos_trace::model::Model;
@@ -16,7 +16,7 @@ use xqos_tune::Burst;
 #[derive(Debug)]
 pub struct Feed {
     /// `None` before the trace starts and after it has ended.
-    reader: Option<Reader>,
+    reader: Option<RingReader>,
     pub model: Model,
     pub level: Level,
     /// Time of the last record: on the server's clock, and on ours.

@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::session::Session;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
-use xqos_abi::ring::{Next, Reader};
+use xqos_abi::ring::{Next, RingReader};
 use xqos_abi::trace::{Entry, Event, Level, Words};
 use xqos_client::Error;
 use xqos_core::Time;
@@ -25,7 +25,7 @@ const GONE: &str = "the server is gone or has closed the connection: the trace e
 #[derive(Debug)]
 pub struct Source<'a> {
     session: &'a Session,
-    reader: Reader,
+    reader: RingReader,
     level: Level,
     capacity: u32,
     last: Time,

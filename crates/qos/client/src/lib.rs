@@ -207,14 +207,14 @@ impl Control {
 
     /// Starts a trace with a new snapshot. `capacity`: the number of records in the ring, if it has no reader yet; 0:
     /// the default.
-    pub fn start_trace(&self, level: Level, capacity: u32) -> Result<ring::Reader> {
+    pub fn start_trace(&self, level: Level, capacity: u32) -> Result<ring::RingReader> {
         let ReplyWithDescriptors { reply, mut descriptors } = self.answer(Request::StartTrace { level, capacity })?;
         let started = TraceStarted::decode(&reply, ByteOrder::NATIVE).map_err(|_| Error::ShortReply)?;
         if started.record_bytes != RECORD_BYTES as u32 {
             return Err(Error::TraceVersion);
         }
         let fd = descriptors.pop().ok_or(Error::NoDescriptor)?;
-        ring::Reader::open(fd, started.first).map_err(Error::Ring)
+        ring::RingReader::open(fd, started.first).map_err(Error::Ring)
     }
 
     /// Requests a new snapshot in a trace that is open. Over the control socket this does not wait, so that a server

@@ -14,7 +14,7 @@ use std::process::Command;
 use std::time::Duration;
 use x11rb::connection::{Connection, RequestConnection};
 use x11rb::protocol::xproto::ConnectionExt;
-use xqos_abi::ring::{Next, Reader};
+use xqos_abi::ring::{Next, RingReader};
 use xqos_abi::{PolicyChange, Subject};
 use xqos_client::{Control, Error};
 
@@ -31,7 +31,7 @@ pub(super) struct Stage {
     // Drop order: programs end before their server.
     programs: [Option<Owned>; SLOTS],
     rules: Option<Owned>,
-    rings: Vec<Reader>,
+    rings: Vec<RingReader>,
     witness: Option<Control>,
     pub(super) server: Server,
     folder: Folder,

@@ -7,7 +7,7 @@
 use super::data::{Figures, named};
 use crate::trace::events;
 use std::collections::BTreeMap;
-use xqos_abi::ring::Reader;
+use xqos_abi::ring::RingReader;
 use xqos_abi::trace::{Entry, Event};
 use xqos_core::{ClientId, Fact, Service};
 
@@ -45,7 +45,7 @@ impl Recorder {
         Recorder { base, slices: vec![Vec::new()], ..Recorder::default() }
     }
 
-    pub fn read(&mut self, trace: &mut Reader) {
+    pub fn read(&mut self, trace: &mut RingReader) {
         let (events, lost) = events(trace);
         self.lost += lost;
         events.into_iter().for_each(|event| self.take(event));

@@ -6,7 +6,7 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use xqos_abi::ring::{DEFAULT_CAPACITY, Writer};
+use xqos_abi::ring::{DEFAULT_CAPACITY, RingWriter};
 use xqos_abi::trace::{Entry, Event, Level};
 use xqos_core::{ClientId, Time};
 
@@ -16,7 +16,7 @@ pub struct Tracer(Option<Open>);
 
 #[derive(Debug)]
 struct Open {
-    ring: Writer,
+    ring: RingWriter,
     readers: Vec<(ClientId, Level)>,
 }
 
@@ -62,7 +62,7 @@ impl Tracer {
                 let asked = if capacity == 0 { DEFAULT_CAPACITY } else { capacity };
                 // Leave room for several snapshots.
                 let least = u32::try_from(4 * snapshot.len()).unwrap_or(u32::MAX);
-                let ring = Writer::create(asked.max(least))?;
+                let ring = RingWriter::create(asked.max(least))?;
                 self.0.insert(Open { ring, readers: Vec::new() })
             }
         };

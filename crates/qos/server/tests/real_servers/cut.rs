@@ -18,7 +18,7 @@ use random::Requests;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use world::{CLIENTS, World, half, message};
-use xqos_abi::ring::{Next, Reader};
+use xqos_abi::ring::{Next, RingReader};
 use xqos_abi::trace::{Entry, Event, Level};
 use xqos_client::Control;
 use xqos_core::ClientId;
@@ -114,7 +114,7 @@ fn send_in_order(world: &mut World, requests: &[Vec<Vec<u8>>], order: &[usize]) 
 
 /// Reads from a trace in which order requests ended.
 struct Ends {
-    reader: Reader,
+    reader: RingReader,
     bases: BTreeMap<ClientId, u32>,
     _control: Control,
 }

@@ -7,7 +7,7 @@
 
 use crate::fixture::Fixture;
 use std::collections::BTreeMap;
-use xqos_abi::ring::{Next, Reader};
+use xqos_abi::ring::{Next, RingReader};
 use xqos_abi::snapshot::Collector;
 use xqos_abi::trace::{Entry, Event, Level};
 use xqos_client::Control;
@@ -49,7 +49,7 @@ impl Slice {
 #[derive(Debug)]
 pub struct Decisions {
     control: Control,
-    reader: Reader,
+    reader: RingReader,
 }
 
 impl Decisions {

@@ -16,7 +16,7 @@ use x11rb::protocol::xproto::{
     WindowClass,
 };
 use x11rb::rust_connection::RustConnection;
-use xqos_abi::ring::Reader;
+use xqos_abi::ring::RingReader;
 use xqos_abi::trace::{Entry, Event, Level};
 use xqos_abi::{Malformed, NotifyKind, event_mask};
 use xqos_client::Control;
@@ -109,7 +109,7 @@ fn painter_and_mover(fixture: &Fixture) -> (Client, Client) {
 /// A trace of a server with a busy client. The slices of that client show when the server could have served another.
 struct Holds<'a> {
     control: &'a Control,
-    reader: Reader,
+    reader: RingReader,
     events: Vec<Event>,
     _busy: Busy,
 }

@@ -11,7 +11,7 @@ use crate::wire::{Wire, opcode};
 use std::io::Write;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
-use xqos_abi::ring::{Next, Reader};
+use xqos_abi::ring::{Next, RingReader};
 use xqos_abi::trace::{Entry, Event, Level};
 use xqos_abi::{ByteOrder, PolicyChange, entry_flag};
 use xqos_client::{Control, Error};
@@ -202,7 +202,7 @@ struct Turns {
 
 impl Turns {
     /// Fails if another client was chosen between an arrival and the client's slice.
-    fn read(&mut self, reader: &mut Reader) {
+    fn read(&mut self, reader: &mut RingReader) {
         while let Next::Record(words) = reader.read() {
             let event = Event::decode(words).unwrap();
             match event.what {

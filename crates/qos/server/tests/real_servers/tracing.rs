@@ -10,7 +10,7 @@ use crate::survival::connect_after_reset;
 use crate::wire::Wire;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
-use xqos_abi::ring::{Next, Reader};
+use xqos_abi::ring::{Next, RingReader};
 use xqos_abi::trace::{Entry, Event, Level};
 use xqos_abi::{ByteOrder, PolicyChange, Request, Setting, Subject};
 use xqos_core::{ClientId, Fact, PolicyKind, ReservationKind, Service};
@@ -18,7 +18,7 @@ use xqos_lab::server::ServerKind;
 use xqos_sim::check::Check;
 
 /// All events that can be read now.
-pub fn read(reader: &mut Reader) -> Vec<Event> {
+pub fn read(reader: &mut RingReader) -> Vec<Event> {
     let mut events = Vec::new();
     loop {
         match reader.read() {
@@ -29,7 +29,7 @@ pub fn read(reader: &mut Reader) -> Vec<Event> {
     }
 }
 
-fn read_for(reader: &mut Reader, time: Duration) -> Vec<Event> {
+fn read_for(reader: &mut RingReader, time: Duration) -> Vec<Event> {
     let (end, mut events) = (Instant::now() + time, Vec::new());
     while Instant::now() < end {
         events.extend(read(reader));

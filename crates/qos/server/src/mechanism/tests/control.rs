@@ -165,7 +165,7 @@ fn the_first_limit_is_restored_after_overlapping_loans() {
 
 #[test]
 fn a_trace_names_all_clients_and_ends_with_its_reader() {
-    use xqos_abi::ring::{Next, Reader};
+    use xqos_abi::ring::{Next, RingReader};
     use xqos_abi::trace::{Entry, Event};
     let mut server = server(PolicyKind::Fair);
     let [reader, busy] = clients(&mut server);
@@ -174,7 +174,7 @@ fn a_trace_names_all_clients_and_ends_with_its_reader() {
     assert_eq!(server.ask(remote, start), Err(Refused::Access(0)), "it can take no descriptor");
     server.ask(reader, start).unwrap();
     let ring = server.host().handed.pop().unwrap();
-    let mut ring = Reader::open(ring, 0).unwrap();
+    let mut ring = RingReader::open(ring, 0).unwrap();
     keep_busy(&mut server, busy, 20);
     server.run_until(Time(30 * MS));
     server.disconnect(reader);
@@ -193,12 +193,12 @@ fn a_trace_names_all_clients_and_ends_with_its_reader() {
 
 #[test]
 fn a_trace_records_the_processor_time_of_a_stretched_slice() {
-    use xqos_abi::ring::{Next, Reader};
+    use xqos_abi::ring::{Next, RingReader};
     use xqos_abi::trace::{Entry, Event};
     let mut server = server(PolicyKind::Fair);
     let [reader, client] = clients(&mut server);
     server.ask(reader, Request::StartTrace { level: Level::Slices, capacity: 0 }).unwrap();
-    let mut ring = Reader::open(server.host().handed.pop().unwrap(), 0).unwrap();
+    let mut ring = RingReader::open(server.host().handed.pop().unwrap(), 0).unwrap();
     server.send_at(Time(10 * MS), client, 3 * MS, Effect::Nothing);
     server.send_at(Time(20 * MS), client, 3 * MS, Effect::Stalls(2 * MS));
     server.run_until(Time(30 * MS));

@@ -16,7 +16,7 @@ use scene::{Scene, Step, World};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::time::{SystemTime, UNIX_EPOCH};
-use xqos_abi::ring::{Next, Reader};
+use xqos_abi::ring::{Next, RingReader};
 use xqos_abi::trace::{Entry, Event, Level};
 use xqos_lab::server::{ServerKind, Setup};
 
@@ -139,7 +139,7 @@ fn describe(is: Option<&Vec<u8>>, wanted: Option<&Vec<u8>>) -> String {
 }
 
 /// Adds the requests in the trace that were cut, and have not been counted.
-fn count_cuts(reader: &mut Reader, cut: &mut BTreeMap<(u8, u8), u64>) {
+fn count_cuts(reader: &mut RingReader, cut: &mut BTreeMap<(u8, u8), u64>) {
     loop {
         match reader.read() {
             Next::Record(words) => {

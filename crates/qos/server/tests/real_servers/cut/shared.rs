@@ -18,7 +18,7 @@ use server::{Answer, Known, Outcome, Segment, Site, Step};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{SystemTime, UNIX_EPOCH};
 use world::CLIENTS;
-use xqos_abi::ring::{Next, Reader};
+use xqos_abi::ring::{Next, RingReader};
 use xqos_abi::trace::{Entry, Event, Level};
 use xqos_client::Control;
 use xqos_core::{ClientId, Fact};
@@ -41,7 +41,7 @@ enum Seen {
 }
 
 struct Trace {
-    reader: Reader,
+    reader: RingReader,
     bases: BTreeMap<ClientId, u32>,
     /// How often requests of cases were cut, and finished for another client.
     cuts: u64,

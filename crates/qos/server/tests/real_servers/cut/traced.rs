@@ -5,12 +5,12 @@ use super::sheet::{LONG, Sheet, begin, start};
 use super::world::message;
 use crate::wire::{Wire, opcode};
 use std::collections::BTreeSet;
-use xqos_abi::ring::{Next, Reader};
+use xqos_abi::ring::{Next, RingReader};
 use xqos_abi::trace::{Entry, Event, Level};
 use xqos_core::ClientId;
 
 /// All entries that are in the trace now.
-fn events(reader: &mut Reader) -> Vec<Entry> {
+fn events(reader: &mut RingReader) -> Vec<Entry> {
     let next = || match reader.read() {
         Next::Record(words) => Some(Event::decode(words).expect("a record").what),
         Next::Lost(records) => panic!("{records} records of the trace were overwritten"),
