@@ -2,7 +2,7 @@
 //! A name in a request or reply: at most 31 bytes of text, padded with zeros to 32 so that C code finds the end.
 
 use crate::bytes::{ByteReader, ByteWriter, Malformed};
-use crate::wire::Field;
+use crate::wire::WireField;
 
 pub const LABEL_BYTES: usize = 32;
 
@@ -34,13 +34,13 @@ impl Label {
     }
 }
 
-impl Field<LABEL_BYTES> for Label {
+impl WireField<LABEL_BYTES> for Label {
     fn put(&self, out: &mut ByteWriter) {
         out.raw(&self.0);
     }
 
     fn get(read: &mut ByteReader<'_>) -> Result<Label, Malformed> {
-        let text: String = Field::<LABEL_BYTES>::get(read)?;
+        let text: String = WireField::<LABEL_BYTES>::get(read)?;
         Ok(Label::new(&text))
     }
 }

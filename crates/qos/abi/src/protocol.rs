@@ -5,7 +5,7 @@ use crate::bytes::{ByteReader, ByteWriter, Malformed};
 use crate::label::Label;
 use crate::trace::Level;
 use crate::values::{NO_RESERVATION, PolicyChange, Subject};
-use crate::wire::{Field, Word};
+use crate::wire::{WireField, Word};
 use xqos_core::{Pacing, PolicyKind, Reservation};
 use xqos_x11::ByteOrder;
 

@@ -3,7 +3,7 @@
 
 use crate::bytes::{ByteReader, ByteWriter, Malformed};
 use crate::us;
-use crate::wire::{Field, Word};
+use crate::wire::{WireField, Word};
 use xqos_core::{Pacing, PolicyKind, Reservation, ReservationKind};
 
 /// The subject of a setting. A client is named by any of its resource ids; 0 is the sender.
@@ -33,7 +33,7 @@ impl Subject {
     }
 }
 
-impl Field<8> for Subject {
+impl WireField<8> for Subject {
     fn put(&self, out: &mut ByteWriter) {
         let kind: u32 = match self {
             Subject::Client(_) => 0,
@@ -64,7 +64,7 @@ pub fn reservation(budget_us: u32, period_us: u32, kind: impl Into<ReservationKi
     Reservation { budget_ns, period_ns, kind: kind.into() }
 }
 
-impl Field<12> for Reservation {
+impl WireField<12> for Reservation {
     fn put(&self, out: &mut ByteWriter) {
         us(self.budget_ns).put(out);
         us(self.period_ns).put(out);
@@ -76,7 +76,7 @@ impl Field<12> for Reservation {
     }
 }
 
-impl Field<8> for Pacing {
+impl WireField<8> for Pacing {
     fn put(&self, out: &mut ByteWriter) {
         us(self.limit_ns).put(out);
         us(self.floor_ns).put(out);
@@ -101,7 +101,7 @@ pub struct PolicyChange {
 }
 
 /// Encoded as a mask, followed by one word for each bit.
-impl Field<28> for PolicyChange {
+impl WireField<28> for PolicyChange {
     fn put(&self, out: &mut ByteWriter) {
         let &PolicyChange { policy, slice_us, timer_interval_us, maximum_slice_us, max_utilization_ppm, blocking_us } =
             self;

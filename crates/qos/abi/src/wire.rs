@@ -10,7 +10,7 @@ use xqos_x11::codes::REPLY;
 use xqos_x11::length::UNIT_BYTES;
 
 /// A value that takes `BYTES` bytes of a message.
-pub(crate) trait Field<const BYTES: usize>: Sized {
+pub(crate) trait WireField<const BYTES: usize>: Sized {
     fn put(&self, out: &mut ByteWriter);
     fn get(read: &mut ByteReader<'_>) -> Result<Self, Malformed>;
 }
@@ -22,7 +22,7 @@ pub(crate) trait Word: Copy {
     fn from_word(word: u32) -> Option<Self>;
 }
 
-impl<T: Word> Field<4> for T {
+impl<T: Word> WireField<4> for T {
     fn put(&self, out: &mut ByteWriter) {
         out.number(self.word().to_ne_bytes());
     }
@@ -55,7 +55,7 @@ word! {
     xqos_core::PolicyKind: kind => kind.code().into(), word => Self::from_code(u8::try_from(word).ok()?);
 }
 
-impl Field<8> for u64 {
+impl WireField<8> for u64 {
     fn put(&self, out: &mut ByteWriter) {
         out.number(self.to_ne_bytes());
     }
@@ -65,7 +65,7 @@ impl Field<8> for u64 {
     }
 }
 
-impl Field<8> for i64 {
+impl WireField<8> for i64 {
     fn put(&self, out: &mut ByteWriter) {
         (*self as u64).put(out);
     }
@@ -75,7 +75,7 @@ impl Field<8> for i64 {
     }
 }
 
-impl Field<32> for [u32; 8] {
+impl WireField<32> for [u32; 8] {
     fn put(&self, out: &mut ByteWriter) {
         self.iter().for_each(|number| number.put(out));
     }
@@ -90,7 +90,7 @@ impl Field<32> for [u32; 8] {
 }
 
 /// Text padded with at least one zero, so that C code finds the end.
-impl<const BYTES: usize> Field<BYTES> for String {
+impl<const BYTES: usize> WireField<BYTES> for String {
     fn put(&self, out: &mut ByteWriter) {
         let end = out.len() + BYTES;
         out.raw(cut_to(self, BYTES - 1).as_bytes()).pad_to(end);
@@ -172,7 +172,7 @@ macro_rules! requests {
                 #[allow(unused_mut, unused_variables)]
                 let mut read = ByteReader::new(bytes, order, 4);
                 Ok(match minor {
-                    $($minor => Request::$name $({ $($field: Field::<$bytes>::get(&mut read)?),* })?,)*
+                    $($minor => Request::$name $({ $($field: WireField::<$bytes>::get(&mut read)?),* })?,)*
                     _ => return Err(Malformed::Opcode),
                 })
             }
@@ -183,7 +183,7 @@ macro_rules! requests {
                 let mut out = ByteWriter::new(order);
                 out.raw(&[major_opcode, minor]).number((LENGTHS[usize::from(minor)] as u16 / 4).to_ne_bytes());
                 match self {
-                    $(Request::$name $({ $($field),* })? => { $($(Field::<$bytes>::put($field, &mut out);)*)? })*
+                    $(Request::$name $({ $($field),* })? => { $($(WireField::<$bytes>::put($field, &mut out);)*)? })*
                 }
                 out.finish()
             }
@@ -226,18 +226,18 @@ macro_rules! settings {
         }
 
         /// Encoded as the code and the value, padded to the longest value.
-        impl Field<36> for Setting {
+        impl WireField<36> for Setting {
             fn put(&self, out: &mut ByteWriter) {
                 let end = out.len() + 36;
                 self.kind().put(out);
-                match self { $(Setting::$name(value) => Field::<$bytes>::put(value, out)),* }
+                match self { $(Setting::$name(value) => WireField::<$bytes>::put(value, out)),* }
                 out.pad_to(end);
             }
 
             fn get(read: &mut ByteReader<'_>) -> Result<Setting, Malformed> {
                 let kind = SettingKind::get(read)?;
                 let mut value = read.part(32)?;
-                Ok(match kind { $(SettingKind::$name => Setting::$name(Field::<$bytes>::get(&mut value)?)),* })
+                Ok(match kind { $(SettingKind::$name => Setting::$name(WireField::<$bytes>::get(&mut value)?)),* })
             }
         }
     };
@@ -250,16 +250,16 @@ macro_rules! entries {
         #[derive(Clone, Debug, Default, PartialEq, Eq)]
         pub struct $name { $(pub $field: $type),* }
 
-        impl Field<$size> for $name {
+        impl WireField<$size> for $name {
             fn put(&self, out: &mut ByteWriter) {
                 let end = out.len() + $size;
-                $(Field::<$bytes>::put(&self.$field, out);)*
+                $(WireField::<$bytes>::put(&self.$field, out);)*
                 out.pad_to(end);
             }
 
             fn get(read: &mut ByteReader<'_>) -> Result<$name, Malformed> {
                 let mut read = read.part($size)?;
-                Ok($name { $($field: Field::<$bytes>::get(&mut read)?),* })
+                Ok($name { $($field: WireField::<$bytes>::get(&mut read)?),* })
             }
         }
     )*};
@@ -286,9 +286,9 @@ macro_rules! replies {
                     (self.$list.len() as u32).put(&mut out);
                     ($size as u32).put(&mut out);
                 )?
-                $(Field::<$bytes>::put(&self.$field, &mut out);)*
+                $(WireField::<$bytes>::put(&self.$field, &mut out);)*
                 out.pad_to($end);
-                $(self.$list.iter().for_each(|entry| Field::<$size>::put(entry, &mut out));)?
+                $(self.$list.iter().for_each(|entry| WireField::<$size>::put(entry, &mut out));)?
                 $crate::wire::finish(out, order)
             }
 
@@ -298,7 +298,7 @@ macro_rules! replies {
                 $(let $list: Vec<$entry> = $crate::wire::list::<$entry, $size>(bytes, order, &mut read)?;)?
                 Ok($name {
                     $($data: $crate::wire::second_byte(bytes)?,)?
-                    $($field: Field::<$bytes>::get(&mut read)?,)*
+                    $($field: WireField::<$bytes>::get(&mut read)?,)*
                     $($list,)?
                 })
             }
@@ -317,7 +317,7 @@ macro_rules! event {
             pub fn encode(&self, event_base: u8, sequence: u16, order: ByteOrder) -> [u8; 32] {
                 let mut out = ByteWriter::new(order);
                 out.raw(&[event_base, self.$kind.word() as u8]).number(sequence.to_ne_bytes());
-                $(Field::<$bytes>::put(&self.$field, &mut out);)*
+                $(WireField::<$bytes>::put(&self.$field, &mut out);)*
                 out.finish().try_into().unwrap_or([0; 32])
             }
 
@@ -325,7 +325,7 @@ macro_rules! event {
                 let mut read = ByteReader::new(bytes, order, 4);
                 Ok($name {
                     $kind: $crate::wire::second_byte(bytes)?,
-                    $($field: Field::<$bytes>::get(&mut read)?),*
+                    $($field: WireField::<$bytes>::get(&mut read)?),*
                 })
             }
         }
@@ -352,7 +352,7 @@ pub(crate) fn finish(out: ByteWriter, order: ByteOrder) -> Vec<u8> {
 }
 
 /// Reads a list: the number of entries, their distance in bytes, and the entries from offset 32 on.
-pub(crate) fn list<T: Field<BYTES>, const BYTES: usize>(
+pub(crate) fn list<T: WireField<BYTES>, const BYTES: usize>(
     bytes: &[u8],
     order: ByteOrder,
     read: &mut ByteReader<'_>,

@@ -42,18 +42,18 @@ impl Bits {
 
     /// Writes a field; a value that does not fit is stored as the largest number.
     #[inline]
-    fn put(self, words: &mut Words, field: impl Field) {
+    fn put(self, words: &mut Words, field: impl RecordField) {
         let word = &mut words[self.0];
         *word = (*word & !(self.room() << self.1)) | (field.bits().min(self.room()) << self.1);
     }
 
-    fn get<F: Field>(self, words: &Words) -> Option<F> {
+    fn get<F: RecordField>(self, words: &Words) -> Option<F> {
         F::from_bits((words[self.0] >> self.1) & self.room())
     }
 }
 
 /// A value stored in a record.
-trait Field: Sized {
+trait RecordField: Sized {
     fn bits(self) -> u64;
     /// `None` if the bits are not valid.
     fn from_bits(bits: u64) -> Option<Self>;
@@ -61,7 +61,7 @@ trait Field: Sized {
 
 macro_rules! fields {
     ($($type:ty: $field:ident => $to:expr, $bits:ident => $from:expr;)*) => {$(
-        impl Field for $type {
+        impl RecordField for $type {
             #[inline]
             fn bits(self) -> u64 {
                 let $field = self;
