@@ -34,7 +34,7 @@ mod tables;
 pub mod ticks;
 
 use crate::host::control::Connections;
-use crate::host::dix::client::Client;
+use crate::host::dix::client::LiveClient;
 use crate::host::dix::clients::{DixClient, ServerChecks};
 use crate::host::dix::error::Error;
 use crate::host::dix::ready::{Broken, ReadyRing};
@@ -139,7 +139,7 @@ impl Dix {
         }
     }
 
-    pub fn id_of(&self, client: Client) -> Option<ClientId> {
+    pub fn id_of(&self, client: LiveClient) -> Option<ClientId> {
         let id = ClientId(u16::try_from(client.index()).ok()?);
         self.known(id).filter(|known| known.client == client).map(|_| id)
     }
@@ -157,7 +157,7 @@ impl Dix {
     }
 
     /// The client, if its connection is open.
-    fn open(&self, id: ClientId) -> Option<Client> {
+    fn open(&self, id: ClientId) -> Option<LiveClient> {
         self.known(id).map(|known| known.client).filter(|client| !client.is_gone())
     }
 
@@ -189,6 +189,6 @@ impl Dix {
     }
 }
 
-pub fn order_of(client: Client) -> ByteOrder {
+pub fn order_of(client: LiveClient) -> ByteOrder {
     ByteOrder::swapped_if(client.is_swapped())
 }

@@ -2,7 +2,7 @@
 //! Implements [`Host`] through the server's own functions.
 
 use super::cell::tables;
-use super::client::{Client, device_grabs, redirector};
+use super::client::{LiveClient, device_grabs, redirector};
 use super::clients::DixClient;
 use super::cutting::Limit;
 use super::error::Error;
@@ -164,9 +164,9 @@ impl Host for Dix {
 /// A call into the server. No reference to the engine is held during the call, because the server may call xqos.
 #[derive(Debug)]
 pub enum ServerCall {
-    Ignore(Client),
-    Attend(Client),
-    Send(Client, [u8; 32]),
+    Ignore(LiveClient),
+    Attend(LiveClient),
+    Send(LiveClient, [u8; 32]),
 }
 
 impl Acts for Dix {

@@ -17,7 +17,7 @@ use std::cell::{Cell, RefCell};
 use xqos_abi::trace::Entry;
 use xqos_core::{ClientId, Time};
 
-struct State {
+struct HostState {
     /// The engine of this generation, and the reason why xqos stepped aside, if it did.
     engine: OnServerThread<EngineCell<Dix, Option<String>>>,
     /// Called after a fault, to make xqos step aside.
@@ -27,14 +27,14 @@ struct State {
     cutting: RefCell<Option<Cutting>>,
 }
 
-static STATE: OnServerThread<State> = OnServerThread::new(State {
+static STATE: OnServerThread<HostState> = OnServerThread::new(HostState {
     engine: OnServerThread::new(EngineCell::new(None)),
     on_fault: Cell::new(|_| {}),
     tables: Tables::new(),
     cutting: RefCell::new(None),
 });
 
-fn state() -> &'static State {
+fn state() -> &'static HostState {
     // SAFETY: this runs on the server's thread, on which there are only shared references to it.
     unsafe { &*STATE.get() }
 }

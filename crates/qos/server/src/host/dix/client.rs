@@ -55,7 +55,7 @@ pub struct Head {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum ConnectionState {
     Connecting,
     Running,
     Retained,
@@ -64,10 +64,10 @@ pub enum State {
 
 /// A live client of the server, used on the server's thread only.
 ///
-/// Invariant: made by [`Client::new`] from the server's pointer, and dropped at the latest when the server reports the
-/// client as gone.
+/// Invariant: made by [`LiveClient::new`] from the server's pointer, and dropped at the latest when the server reports
+/// the client as gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Client(NonNull<RawClient>);
+pub struct LiveClient(NonNull<RawClient>);
 
 /// Accessors for a client's plain values, by a function of the shim.
 macro_rules! asks {
@@ -77,20 +77,20 @@ macro_rules! asks {
             unsafe extern "C" {
                 fn $call(client: ClientPtr) -> $type;
             }
-            // SAFETY: by the invariant of `Client`, the record is alive.
+            // SAFETY: by the invariant of `LiveClient`, the record is alive.
             unsafe { $call(self.raw()) }
         }
     )*};
 }
 
-impl Client {
+impl LiveClient {
     /// Returns `None` for a null pointer.
     ///
     /// # Safety
-    /// The pointer is null or a `ClientRec` of the running server, and the `Client` is not used after the server
+    /// The pointer is null or a `ClientRec` of the running server, and the `LiveClient` is not used after the server
     /// frees the record, which the server announces by the state Gone.
-    pub unsafe fn new(client: ClientPtr) -> Option<Client> {
-        NonNull::new(client).map(Client)
+    pub unsafe fn new(client: ClientPtr) -> Option<LiveClient> {
+        NonNull::new(client).map(LiveClient)
     }
 
     pub fn raw(self) -> ClientPtr {
@@ -98,7 +98,7 @@ impl Client {
     }
 
     pub fn index(self) -> usize {
-        // SAFETY: by the invariant of `Client`, the record is alive.
+        // SAFETY: by the invariant of `LiveClient`, the record is alive.
         usize::try_from(unsafe { xqos_client_index(self.raw()) }).unwrap_or(usize::MAX)
     }
 
@@ -116,18 +116,18 @@ impl Client {
         ring: *mut Ring = xqos_client_ring;
     }
 
-    pub fn state(self) -> State {
-        // SAFETY: by the invariant of `Client`, the record is alive.
+    pub fn state(self) -> ConnectionState {
+        // SAFETY: by the invariant of `LiveClient`, the record is alive.
         match unsafe { xqos_client_state(self.raw()) } {
-            0 => State::Connecting,
-            1 => State::Running,
-            2 => State::Retained,
-            _ => State::Gone,
+            0 => ConnectionState::Connecting,
+            1 => ConnectionState::Running,
+            2 => ConnectionState::Retained,
+            _ => ConnectionState::Gone,
         }
     }
 
     pub fn set_priority(self, priority: i32) {
-        // SAFETY: by the invariant of `Client`, the record is alive.
+        // SAFETY: by the invariant of `LiveClient`, the record is alive.
         unsafe { xqos_client_set_priority(self.raw(), priority) }
     }
 
@@ -148,20 +148,20 @@ impl Client {
 
     /// The beginning of the client's request in the server's buffer.
     pub fn request_start(self) -> *mut u8 {
-        // SAFETY: by the invariant of `Client`, the record is alive.
+        // SAFETY: by the invariant of `LiveClient`, the record is alive.
         unsafe { xqos_client_request(self.raw()) }.cast_mut()
     }
 
     /// Reads all values needed for each request in a single call. May only be called in a request procedure.
     pub fn head(self) -> Head {
         let mut head = Head::default();
-        // SAFETY: by the invariant of `Client`, the record is alive, and `head` has room for the result.
+        // SAFETY: by the invariant of `LiveClient`, the record is alive, and `head` has room for the result.
         unsafe { xqos_client_head(self.raw(), &mut head) };
         head
     }
 
     pub fn set_error_value(self, value: u32) {
-        // SAFETY: by the invariant of `Client`, the record is alive.
+        // SAFETY: by the invariant of `LiveClient`, the record is alive.
         unsafe { xqos_client_set_error_value(self.raw(), value) }
     }
 
@@ -183,16 +183,16 @@ pub fn record_around(node: *mut Ring) -> ClientPtr {
 ///
 /// # Safety
 /// `info` is that callback's argument.
-pub unsafe fn of_state_info(info: *mut c_void) -> Option<Client> {
+pub unsafe fn of_state_info(info: *mut c_void) -> Option<LiveClient> {
     // SAFETY: guaranteed by the caller.
-    unsafe { Client::new(xqos_state_client(info)) }
+    unsafe { LiveClient::new(xqos_state_client(info)) }
 }
 
 /// The client of a ServerGrabCallback, and whether it grabbed the server (`Some(true)`), ungrabbed it, or neither.
 ///
 /// # Safety
 /// `info` is that callback's argument.
-pub unsafe fn of_grab_info(info: *mut c_void) -> (Option<Client>, Option<bool>) {
+pub unsafe fn of_grab_info(info: *mut c_void) -> (Option<LiveClient>, Option<bool>) {
     // SAFETY: guaranteed by the caller.
     unsafe {
         let state = match xqos_grab_state(info) {
@@ -200,7 +200,7 @@ pub unsafe fn of_grab_info(info: *mut c_void) -> (Option<Client>, Option<bool>) 
             0 => Some(false),
             _ => None,
         };
-        (Client::new(xqos_grab_client(info)), state)
+        (LiveClient::new(xqos_grab_client(info)), state)
     }
 }
 
@@ -209,7 +209,7 @@ pub unsafe fn of_grab_info(info: *mut c_void) -> (Option<Client>, Option<bool>) 
 ///
 /// # Safety
 /// `info` is that callback's argument.
-pub unsafe fn of_event_info(info: *mut c_void, xinput_opcode: c_int) -> (Option<Client>, Option<bool>) {
+pub unsafe fn of_event_info(info: *mut c_void, xinput_opcode: c_int) -> (Option<LiveClient>, Option<bool>) {
     // SAFETY: guaranteed by the caller.
     unsafe {
         let kind = match xqos_event_kind(info, xinput_opcode) {
@@ -217,7 +217,7 @@ pub unsafe fn of_event_info(info: *mut c_void, xinput_opcode: c_int) -> (Option<
             2 => Some(false),
             _ => None,
         };
-        (Client::new(xqos_event_client(info)), kind)
+        (LiveClient::new(xqos_event_client(info)), kind)
     }
 }
 
@@ -225,9 +225,9 @@ pub unsafe fn of_event_info(info: *mut c_void, xinput_opcode: c_int) -> (Option<
 ///
 /// # Safety
 /// `info` is that callback's argument.
-pub unsafe fn of_selection_info(info: *mut c_void) -> (u32, Option<Client>) {
+pub unsafe fn of_selection_info(info: *mut c_void) -> (u32, Option<LiveClient>) {
     // SAFETY: guaranteed by the caller.
-    unsafe { (xqos_selection_atom(info), Client::new(xqos_selection_owner(info))) }
+    unsafe { (xqos_selection_atom(info), LiveClient::new(xqos_selection_owner(info))) }
 }
 
 /// The ids of the root windows of all screens.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Handles clients that connect and disconnect, and checks that xqos knows this server and its client records.
 
-use super::client::{Client, State, roots, vendor_and_release};
+use super::client::{ConnectionState, LiveClient, roots, vendor_and_release};
 use super::{Dix, Error};
 use crate::host::peer;
 use crate::mechanism::access::Identity;
@@ -17,7 +17,7 @@ const KNOWN_WINDOWS: std::ops::Range<u32> = 12_101_000..12_200_000;
 
 #[derive(Debug)]
 pub struct DixClient {
-    pub client: Client,
+    pub client: LiveClient,
     pub established: bool,
     pub armed_before: bool,
     /// The priority that a client has set through SYNC.
@@ -38,13 +38,13 @@ pub struct ServerChecks {
 }
 
 /// A client has connected, is set up, or has gone.
-pub fn state_changed(engine: &mut Engine<Dix>, client: Client) -> Outcome<Dix> {
+pub fn state_changed(engine: &mut Engine<Dix>, client: LiveClient) -> Outcome<Dix> {
     let id = match client.index() {
         index @ 1..ClientId::LIMIT => ClientId(index as u16),
         index => return Err(Error::ClientIndex(index).into()),
     };
     match client.state() {
-        State::Connecting => {
+        ConnectionState::Connecting => {
             // Check before the server polls the client's socket, while the libc host can still take over.
             if let Some(server) = engine.host.check_server()? {
                 engine.server_is_known(&server);
@@ -54,7 +54,7 @@ pub fn state_changed(engine: &mut Engine<Dix>, client: Client) -> Outcome<Dix> {
             let connection = engine.host.connected(id, client);
             engine.connected(id, connection);
         }
-        State::Running => {
+        ConnectionState::Running => {
             engine.host.established(id, client)?;
             // A command with a space may contain arguments. In that case, the program is looked up by pid.
             let command = engine.host.symbols.command_of(client.raw()).filter(|command| !command.contains(' '));
@@ -64,14 +64,14 @@ pub fn state_changed(engine: &mut Engine<Dix>, client: Client) -> Outcome<Dix> {
                 engine.established(id, peer::established(identity, fd, program));
             }
         }
-        State::Retained => {
+        ConnectionState::Retained => {
             // The server keeps the client's record and resources, and other clients may query its priority.
             if let Some(known) = engine.host.known(id) {
                 known.client.set_priority(known.sync_priority);
             }
             forget(engine, id);
         }
-        State::Gone => forget(engine, id),
+        ConnectionState::Gone => forget(engine, id),
     }
     Ok(())
 }
@@ -87,7 +87,7 @@ fn forget(engine: &mut Engine<Dix>, id: ClientId) {
 }
 
 impl Dix {
-    fn connected(&mut self, id: ClientId, client: Client) -> Connection {
+    fn connected(&mut self, id: ClientId, client: LiveClient) -> Connection {
         let index = usize::from(id.0);
         if self.clients.len() <= index {
             self.clients.resize_with(index + 1, || None);
@@ -106,7 +106,7 @@ impl Dix {
     }
 
     /// The client is set up. The server counts its requests from now on.
-    fn established(&mut self, id: ClientId, client: Client) -> Result<(), Error> {
+    fn established(&mut self, id: ClientId, client: LiveClient) -> Result<(), Error> {
         self.check_record(client)?;
         let chosen = |choice| matches!(choice, Choice::Client(chosen, _) if chosen == id);
         if let Some(running) = self.running.as_mut().filter(|running| chosen(running.choice)) {
@@ -150,7 +150,7 @@ impl Dix {
     }
 
     /// Checks a new client's record against the layout in the headers, before anything is written to it.
-    fn check_new_record(&self, client: Client) -> Result<(), Error> {
+    fn check_new_record(&self, client: LiveClient) -> Result<(), Error> {
         let index = client.index();
         let sound = self.symbols.client_at(index) == client.raw()
             && client.priority() == 0
@@ -161,7 +161,7 @@ impl Dix {
     }
 
     /// Repeats the check with fields that are known only for a running client.
-    fn check_record(&mut self, client: Client) -> Result<(), Error> {
+    fn check_record(&mut self, client: LiveClient) -> Result<(), Error> {
         let tables = [self.symbols.proc_vector, self.symbols.swapped_proc_vector];
         let expected = tables[usize::from(client.is_swapped())].cast::<std::ffi::c_void>();
         self.checked.record |= client.request_vector() == expected.cast_const();

@@ -33,7 +33,7 @@ mod early;
 mod run;
 
 use crate::host::dix::cell::{set_cutting, tables, with_cutting as with};
-use crate::host::dix::client::{Client, Head};
+use crate::host::dix::client::{Head, LiveClient};
 use crate::host::dix::cutting::cost::Costs;
 use crate::host::dix::cutting::server::CutServer;
 use crate::host::dix::cutting::{Cutting, Limit, Majors};
@@ -55,7 +55,7 @@ const UNTIMED: u64 = 4;
 const CHANGES_WINDOWS: [u8; 12] = [1, 2, 4, 5, 7, 8, 9, 10, 11, 12, 13, 113];
 
 #[derive(Clone, Copy, Debug)]
-pub struct Outcome {
+pub struct CutOutcome {
     pub status: i32,
     pub end: End,
 }
@@ -72,9 +72,9 @@ pub enum End {
     HadEnded,
 }
 
-impl Outcome {
-    pub fn whole(status: i32) -> Outcome {
-        Outcome { status, end: End::Whole }
+impl CutOutcome {
+    pub fn whole(status: i32) -> CutOutcome {
+        CutOutcome { status, end: End::Whole }
     }
 }
 
@@ -132,19 +132,19 @@ pub fn has_rests() -> bool {
 }
 
 /// Returns true if a request of this client has been handed back since the last call.
-pub fn take_returned(client: Client) -> bool {
+pub fn take_returned(client: LiveClient) -> bool {
     with(|state| state.returned.take()).flatten() == Some(client)
 }
 
 /// The processor time of a request and of its longest part, if a request of this client that was executed in parts has
 /// ended since the last call.
-pub fn take_ended(client: Client) -> Option<(u64, u64)> {
+pub fn take_ended(client: LiveClient) -> Option<(u64, u64)> {
     let (of, used_ns, longest_ns) = with(|state| state.ended.take())??;
     (of == client).then_some((used_ns, longest_ns))
 }
 
 /// The next rest that was executed in another client's slice: its client, opcodes, and time.
-pub fn take_finished() -> Option<(Client, u32, u64)> {
+pub fn take_finished() -> Option<(LiveClient, u32, u64)> {
     with(|state| state.finished.pop())?
 }
 
@@ -159,7 +159,7 @@ pub fn slice_ended() {
 
 /// Returns true if no rest is pending for the client, and the sizes in its request show that the request is short.
 /// [`execute`] would find the same, but more slowly.
-pub fn is_short(client: Client, head: &Head) -> bool {
+pub fn is_short(client: LiveClient, head: &Head) -> bool {
     let (major, minor) = (head.request as u8, (head.request >> 16) as u8);
     with(|state| {
         let kind = Kind::of(major, minor, state.majors.render)?;
@@ -173,8 +173,8 @@ pub fn is_short(client: Client, head: &Head) -> bool {
 }
 
 /// Executes a request of a kind that may have parts, or continues its rest. `may_cut`: a new request may be cut.
-pub fn execute(client: Client, head: &Head, procedure: RequestProc, may_cut: bool) -> Outcome {
-    let whole = || Outcome::whole(call(procedure, client.raw()));
+pub fn execute(client: LiveClient, head: &Head, procedure: RequestProc, may_cut: bool) -> CutOutcome {
+    let whole = || CutOutcome::whole(call(procedure, client.raw()));
     let of_client = |state: &mut Cutting| {
         let at = state.rests.iter().position(|rest| rest.client == client)?;
         Some((state.rests.swap_remove(at), state.server))
@@ -185,7 +185,7 @@ pub fn execute(client: Client, head: &Head, procedure: RequestProc, may_cut: boo
         if let Some(status) = rest.result {
             server.set_sequence(client, rest.head.sequence);
             with(|state| state.ended = Some((client, rest.used_ns, rest.longest_ns)));
-            return Outcome { status, end: End::HadEnded };
+            return CutOutcome { status, end: End::HadEnded };
         }
         return run(rest, true);
     }
@@ -226,7 +226,7 @@ pub fn execute(client: Client, head: &Head, procedure: RequestProc, may_cut: boo
 }
 
 /// Remembers the drawables of the PresentPixmap that is being dispatched.
-fn note_presented(server: &CutServer, client: Client) {
+fn note_presented(server: &CutServer, client: LiveClient) {
     // SAFETY: the request is being dispatched, and the slice is used before its procedure runs.
     let request = unsafe { client.request_bytes() };
     for at in [4, 8] {

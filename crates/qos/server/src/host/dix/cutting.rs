@@ -14,7 +14,7 @@ pub mod guard;
 pub mod presented;
 pub mod server;
 
-use crate::host::dix::client::{Client, Head};
+use crate::host::dix::client::{Head, LiveClient};
 use crate::host::dix::symbols::{RequestProc, Symbols};
 use crate::mechanism::host::CutTotals;
 use crate::parts::{MAX_HEADER, Parts};
@@ -61,20 +61,20 @@ pub struct Cutting {
     pub windows_changed: bool,
     pub totals: CutTotals,
     /// Rests that were executed in another client's slice, not yet charged.
-    pub finished: Vec<(Client, u32, u64)>,
+    pub finished: Vec<(LiveClient, u32, u64)>,
     /// The request executed in parts that ended last: its client, its processor time and that of its longest part.
-    pub ended: Option<(Client, u64, u64)>,
+    pub ended: Option<(LiveClient, u64, u64)>,
     /// The client whose request was handed back last, until the slice has ended.
-    pub returned: Option<Client>,
+    pub returned: Option<LiveClient>,
     /// The clients for which the server calls `leaves`.
-    pub queued: Vec<Client>,
+    pub queued: Vec<LiveClient>,
     pub is_grabbed: bool,
 }
 
 /// A request that is executed in parts.
 #[derive(Debug)]
 pub struct Cut {
-    pub client: Client,
+    pub client: LiveClient,
     pub procedure: RequestProc,
     pub header: [u8; MAX_HEADER],
     pub parts: Parts,

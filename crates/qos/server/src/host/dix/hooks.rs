@@ -5,7 +5,7 @@
 //! thread only.
 
 use crate::host::dix::cell::{self, aside_reason, tables, update, with_engine};
-use crate::host::dix::client::{self, Client, ClientPtr, State};
+use crate::host::dix::client::{self, ClientPtr, ConnectionState, LiveClient};
 use crate::host::dix::cut;
 use crate::host::dix::error::Error;
 use crate::host::dix::symbols::{Callback, ExtensionEntry, Symbols, symbols, x_error};
@@ -150,8 +150,8 @@ unsafe extern "C" fn client_state(_list: *mut *mut c_void, _data: *mut c_void, i
     // SAFETY: `info` is the argument of this callback.
     if let Some(client) = unsafe { client::of_state_info(info) } {
         let state = client.state();
-        if matches!(state, State::Retained | State::Gone) {
-            cut::gone(client, state == State::Gone);
+        if matches!(state, ConnectionState::Retained | ConnectionState::Gone) {
+            cut::gone(client, state == ConnectionState::Gone);
         }
         with_engine(|engine| clients::state_changed(engine.at(now()), client));
         if let (Some(_), false, Ok(symbols)) = (aside_reason(), cut::has_rests(), symbols()) {
@@ -215,7 +215,7 @@ unsafe extern "C" fn control_asked(_fd: c_int, _ready: c_int, _data: *mut c_void
 /// Handles an XQOS request in either byte order.
 unsafe extern "C" fn dispatch(raw: ClientPtr) -> c_int {
     // SAFETY: the server passes the client whose request it dispatches.
-    let Some(client) = (unsafe { Client::new(raw) }) else { return x_error::IMPLEMENTATION };
+    let Some(client) = (unsafe { LiveClient::new(raw) }) else { return x_error::IMPLEMENTATION };
     let (request, format) = (client.request(), Format { sequence: client.sequence() as u16, order: order_of(client) });
     let answer = match aside_reason() {
         Some(reason) => requests::answer_aside(&request, format, &reason, now(), kernel::thread_cpu_ns()).map(Some),

@@ -12,8 +12,8 @@
 //! [`Tables`] exchanges the entries of the server's request tables.
 
 use crate::host::dix::cell::{note_request, tables};
-use crate::host::dix::client::{Client, ClientPtr, Head};
-use crate::host::dix::cut::{self, End, Outcome};
+use crate::host::dix::client::{ClientPtr, Head, LiveClient};
+use crate::host::dix::cut::{self, CutOutcome, End};
 use crate::host::dix::symbols::{RequestProc, symbols, x_error};
 use crate::host::dix::sync_priority;
 use crate::host::dix::tables::{Tables, call};
@@ -22,7 +22,7 @@ use crate::host::dix::tables::{Tables, call};
 /// after `swapped` has counted their request.
 pub unsafe extern "C" fn native(raw: ClientPtr) -> i32 {
     // SAFETY: the server passes the client whose request it dispatches.
-    let Some(client) = (unsafe { Client::new(raw) }) else { return x_error::IMPLEMENTATION };
+    let Some(client) = (unsafe { LiveClient::new(raw) }) else { return x_error::IMPLEMENTATION };
     let head = client.head();
     let procedure = tables().original(entry_of(&head), false);
     if head.swapped != 0 { call(procedure, raw) } else { execute(client, &head, procedure) }
@@ -30,7 +30,7 @@ pub unsafe extern "C" fn native(raw: ClientPtr) -> i32 {
 
 pub unsafe extern "C" fn swapped(raw: ClientPtr) -> i32 {
     // SAFETY: the server passes the client whose request it dispatches.
-    let Some(client) = (unsafe { Client::new(raw) }) else { return x_error::IMPLEMENTATION };
+    let Some(client) = (unsafe { LiveClient::new(raw) }) else { return x_error::IMPLEMENTATION };
     let head = client.head();
     execute(client, &head, tables().original(entry_of(&head), true))
 }
@@ -39,7 +39,7 @@ fn entry_of(head: &Head) -> usize {
     (head.request & 0xff) as usize
 }
 
-fn execute(client: Client, head: &Head, procedure: RequestProc) -> i32 {
+fn execute(client: LiveClient, head: &Head, procedure: RequestProc) -> i32 {
     let Tables { counts, guards, times, .. } = tables();
     // Nearly every request ends here.
     if !(counts.get() || guards.get() || times.get()) && cut::is_short(client, head) {
@@ -49,7 +49,7 @@ fn execute(client: Client, head: &Head, procedure: RequestProc) -> i32 {
 }
 
 #[inline(never)]
-fn execute_observed(client: Client, head: &Head, procedure: RequestProc) -> i32 {
+fn execute_observed(client: LiveClient, head: &Head, procedure: RequestProc) -> i32 {
     let (tables, &Head { index, sequence, bytes, .. }) = (tables(), head);
     if tables.counts.get() && tables.count(bytes) {
         if let Ok(symbols) = symbols() {
@@ -60,13 +60,13 @@ fn execute_observed(client: Client, head: &Head, procedure: RequestProc) -> i32 
         cut::admit(client, head);
     }
     let entry = entry_of(head);
-    let Outcome { status, end } = if tables.is_cut(entry) {
+    let CutOutcome { status, end } = if tables.is_cut(entry) {
         // A slice of `classic` ends after a number of whole requests.
         cut::execute(client, head, procedure, !tables.counts.get())
     } else if tables.is_sync(entry) {
-        Outcome::whole(sync_priority::execute(client, head, procedure))
+        CutOutcome::whole(sync_priority::execute(client, head, procedure))
     } else {
-        Outcome::whole(call(procedure, client.raw()))
+        CutOutcome::whole(call(procedure, client.raw()))
     };
     // RECORD keeps copies of the table. A copy made while the table was wrapped still calls this function later.
     if !tables.times.get() {

@@ -6,7 +6,7 @@
 //! never runs during a server grab, when waiting clients are in a ring with another head. Once the head is known, a
 //! walk takes one step per ready client, like the server's own choice.
 
-use crate::host::dix::client::{Client, Ring, record_around};
+use crate::host::dix::client::{LiveClient, Ring, record_around};
 use std::ptr::null_mut;
 
 /// No server has more clients, so a longer ring is broken.
@@ -31,7 +31,7 @@ impl ReadyRing {
     }
 
     /// Finds the head of the ring through a ready client. `is_client` says whether an address is that of a live client.
-    pub fn find(&mut self, ready: Client, is_client: impl Fn(Client) -> bool) -> Result<(), Broken> {
+    pub fn find(&mut self, ready: LiveClient, is_client: impl Fn(LiveClient) -> bool) -> Result<(), Broken> {
         let start = ready.ring();
         let mut node = start;
         for _ in 0..LIMIT {
@@ -41,7 +41,7 @@ impl ReadyRing {
                 return Err(Broken);
             }
             // SAFETY: the pointer is only compared, and dereferenced only if it is a client.
-            let candidate = unsafe { Client::new(record_around(node)) };
+            let candidate = unsafe { LiveClient::new(record_around(node)) };
             if !candidate.is_some_and(&is_client) {
                 self.head = node;
                 return Ok(());
@@ -51,7 +51,7 @@ impl ReadyRing {
     }
 
     /// Calls `visit` for each ready client, in the order in which they became ready.
-    pub fn walk(&self, mut visit: impl FnMut(Client) -> Result<(), Broken>) -> Result<(), Broken> {
+    pub fn walk(&self, mut visit: impl FnMut(LiveClient) -> Result<(), Broken>) -> Result<(), Broken> {
         if self.head.is_null() {
             return Ok(());
         }
@@ -62,7 +62,7 @@ impl ReadyRing {
                 return Ok(());
             }
             // SAFETY: every node of this ring but the head is part of a live client.
-            let client = unsafe { Client::new(record_around(node)) }.ok_or(Broken)?;
+            let client = unsafe { LiveClient::new(record_around(node)) }.ok_or(Broken)?;
             // SAFETY: as above. The node is read before the visit, which may not change the ring.
             let next = unsafe { (*node).next };
             visit(client)?;

@@ -4,7 +4,7 @@
 //! The lookup leaves no undefined symbols, so the same binary works in every server. If a server lacks a required
 //! symbol, xqos logs its name in one line and does not touch the server.
 
-use crate::host::dix::client::{Client, ClientPtr, State};
+use crate::host::dix::client::{ClientPtr, ConnectionState, LiveClient};
 use std::ffi::{CStr, CString, c_char, c_int, c_short, c_uint, c_ushort, c_void};
 use std::ptr::NonNull;
 use std::sync::OnceLock;
@@ -178,13 +178,13 @@ impl Symbols {
     /// Returns true if RECORD has exchanged the request table of any running client.
     pub fn is_recorded(&self) -> bool {
         let tables = [self.proc_vector, self.swapped_proc_vector].map(|table| table.cast_const().cast());
-        let is_other = |client: Client| !tables.contains(&client.request_vector());
-        self.live_clients().any(|client| client.state() == State::Running && is_other(client))
+        let is_other = |client: LiveClient| !tables.contains(&client.request_vector());
+        self.live_clients().any(|client| client.state() == ConnectionState::Running && is_other(client))
     }
 
-    pub fn live_clients(&self) -> impl Iterator<Item = Client> {
+    pub fn live_clients(&self) -> impl Iterator<Item = LiveClient> {
         // SAFETY: the entries are null or live clients, and this runs on the server's thread.
-        (0..self.max_clients()).filter_map(|index| unsafe { Client::new(self.client_at(index)) })
+        (0..self.max_clients()).filter_map(|index| unsafe { LiveClient::new(self.client_at(index)) })
     }
 
     /// The server's number for resources of this name.
@@ -201,13 +201,13 @@ impl Symbols {
     }
 
     /// A client's socket; negative if it has none.
-    pub fn descriptor(&self, client: Client) -> c_int {
-        // SAFETY: by the invariant of `Client`, the record is alive, and its connection is open.
+    pub fn descriptor(&self, client: LiveClient) -> c_int {
+        // SAFETY: by the invariant of `LiveClient`, the record is alive, and its connection is open.
         unsafe { (self.get_client_fd)(client.raw()) }
     }
 
     /// Sends a reply or event that is already in the client's byte order.
-    pub fn send(&self, client: Client, bytes: &[u8]) {
+    pub fn send(&self, client: LiveClient, bytes: &[u8]) {
         if !client.is_gone() {
             // SAFETY: the client is open, and the server copies the bytes, of which there are this many.
             unsafe { (self.write_to_client)(client.raw(), bytes.len() as c_int, bytes.as_ptr().cast()) };

@@ -10,7 +10,7 @@
 
 use crate::host::dix::Dix;
 use crate::host::dix::cell::update;
-use crate::host::dix::client::{Client, Head};
+use crate::host::dix::client::{Head, LiveClient};
 use crate::host::dix::symbols::RequestProc;
 use crate::host::dix::tables::call;
 use crate::host::kernel::now;
@@ -22,7 +22,7 @@ const SET_PRIORITY: u32 = 12;
 const GET_PRIORITY: u32 = 13;
 
 /// Executes a request of SYNC. While it reads or sets a priority, the fields hold the clients' own values.
-pub fn execute(client: Client, head: &Head, procedure: RequestProc) -> i32 {
+pub fn execute(client: LiveClient, head: &Head, procedure: RequestProc) -> i32 {
     if !matches!(head.request >> 16, SET_PRIORITY | GET_PRIORITY) {
         return call(procedure, client.raw());
     }

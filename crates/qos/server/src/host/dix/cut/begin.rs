@@ -5,7 +5,7 @@
 //! what it touches.
 
 use crate::host::dix::cell::with_cutting as with;
-use crate::host::dix::client::{Client, Head};
+use crate::host::dix::client::{Head, LiveClient};
 use crate::host::dix::cutting::Cut;
 use crate::host::dix::cutting::guard::{Footprint, Guard};
 use crate::host::dix::cutting::server::{CutServer, Used};
@@ -19,7 +19,7 @@ const LAST_EXACT_OPERATOR: u8 = 12;
 /// Prepares a request that is to be executed in parts; `None` if it has to be executed whole.
 pub(super) fn begin(
     (server, guard): (CutServer, &Guard),
-    client: Client,
+    client: LiveClient,
     head: &Head,
     procedure: RequestProc,
     parts: Parts,

@@ -5,7 +5,7 @@
 use super::run::run;
 use super::{End, update_guard};
 use crate::host::dix::cell::{note, note_request, with_cutting as with};
-use crate::host::dix::client::{Client, ClientPtr, Head};
+use crate::host::dix::client::{ClientPtr, Head, LiveClient};
 use crate::host::dix::cutting::{Cut, Cutting};
 use crate::host::dix::order_of;
 use crate::host::kernel;
@@ -14,7 +14,7 @@ use xqos_abi::trace::Entry;
 use xqos_core::ClientId;
 
 /// Called before another client's request runs. Finishes the rests that touch the same pixels or resources.
-pub fn admit(client: Client, head: &Head) {
+pub fn admit(client: LiveClient, head: &Head) {
     let is_pending = |state: &mut Cutting| {
         // A request that is dispatched again was admitted before.
         let is_new = state.rests.iter().all(|rest| rest.client != client);
@@ -55,7 +55,7 @@ fn finish(rest: Cut, by: ClientId) {
 }
 
 /// A client's connection is closed. `frees`: its windows are about to be destroyed, and [`leaves`] was called before.
-pub fn gone(client: Client, frees: bool) {
+pub fn gone(client: LiveClient, frees: bool) {
     finish_where(ClientId(client.index() as u16), |rest| rest.client != client);
     if frees {
         with(|state| {
@@ -71,7 +71,7 @@ pub fn gone(client: Client, frees: bool) {
 /// The server calls this between slices, and before it frees the requests of a client whose connection has ended.
 pub(super) unsafe extern "C" fn leaves(raw: ClientPtr, _closure: *mut c_void) -> c_int {
     // SAFETY: the server passes a client that it still has.
-    let Some(client) = (unsafe { Client::new(raw) }) else { return 1 };
+    let Some(client) = (unsafe { LiveClient::new(raw) }) else { return 1 };
     if client.is_gone() {
         finish_where(ClientId(client.index() as u16), |rest| rest.client == client);
         // A client whose resources are kept is not dispatched again.

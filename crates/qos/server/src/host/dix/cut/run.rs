@@ -4,9 +4,9 @@
 //! Until a request is done, its client keeps the previous sequence number, as if the server had not begun the request:
 //! an event must not report a partly executed request as done. The last part has the request's number.
 
-use super::{End, Outcome, learn, update_guard};
+use super::{CutOutcome, End, learn, update_guard};
 use crate::host::dix::cell::{note, with_cutting as with};
-use crate::host::dix::client::Client;
+use crate::host::dix::client::LiveClient;
 use crate::host::dix::cutting::server::CutServer;
 use crate::host::dix::cutting::{Cut, Limit};
 use crate::host::dix::symbols::{Symbols, symbols, x_error};
@@ -21,7 +21,7 @@ use xqos_core::ClientId;
 const MAX_RESTS: usize = 64;
 
 /// Returns true if the request may be handed back to the server now.
-fn may_return(server: &CutServer, client: Client, symbols: &Symbols) -> bool {
+fn may_return(server: &CutServer, client: LiveClient, symbols: &Symbols) -> bool {
     let is_allowed = with(|state| state.limit.ns > 0 && state.rests.len() < MAX_RESTS && !state.is_grabbed);
     is_allowed == Some(true)
         && client.request_vector().cast() == symbols.proc_vector.cast_const()
@@ -30,7 +30,7 @@ fn may_return(server: &CutServer, client: Client, symbols: &Symbols) -> bool {
 }
 
 /// Makes sure that the server calls `leaves` if this client's connection ends.
-fn is_queued(server: &CutServer, client: Client) -> bool {
+fn is_queued(server: &CutServer, client: LiveClient) -> bool {
     let Some((is_queued, leaves)) = with(|state| (state.queued.contains(&client), state.leaves)) else { return false };
     if !is_queued && server.queue_work(client, leaves) {
         with(|state| state.queued.push(client));
@@ -40,9 +40,9 @@ fn is_queued(server: &CutServer, client: Client) -> bool {
 }
 
 /// Executes the parts that are left. If `is_own_turn`, stops when another client waits.
-pub(super) fn run(mut cut: Cut, is_own_turn: bool) -> Outcome {
+pub(super) fn run(mut cut: Cut, is_own_turn: bool) -> CutOutcome {
     let (Some(server), Ok(symbols)) = (with(|state| state.server), symbols()) else {
-        return Outcome::whole(x_error::IMPLEMENTATION);
+        return CutOutcome::whole(x_error::IMPLEMENTATION);
     };
     with(|state| state.totals.requests += u64::from(cut.done == 0));
     let (base, words) = (cut.client.request_start(), server.request_words(cut.client));
@@ -80,7 +80,7 @@ pub(super) fn run(mut cut: Cut, is_own_turn: bool) -> Outcome {
     // SAFETY: this is the request that the server is dispatching.
     unsafe { server.set_request(cut.client, base, words) };
     server.set_sequence(cut.client, cut.head.sequence);
-    let outcome = Outcome { status, end: End::InParts(cut.used_ns) };
+    let outcome = CutOutcome { status, end: End::InParts(cut.used_ns) };
     with(|state| {
         if is_own_turn {
             state.ended = Some((cut.client, cut.used_ns, cut.longest_ns));
@@ -93,7 +93,7 @@ pub(super) fn run(mut cut: Cut, is_own_turn: bool) -> Outcome {
 }
 
 /// Hands the request back to the server.
-fn hand_back(server: &CutServer, cut: Cut) -> Outcome {
+fn hand_back(server: &CutServer, cut: Cut) -> CutOutcome {
     server.return_request(cut.client);
     server.set_sequence(cut.client, cut.head.sequence.wrapping_sub(1));
     let (client, parts) = (ClientId(cut.head.index as u16), cut.parts.count);
@@ -105,7 +105,7 @@ fn hand_back(server: &CutServer, cut: Cut) -> Outcome {
     });
     update_guard();
     note(kernel::now(), what);
-    Outcome { status: x_error::SUCCESS, end: End::Returned }
+    CutOutcome { status: x_error::SUCCESS, end: End::Returned }
 }
 
 fn execute_part(server: &CutServer, cut: &Cut, range: &Range<u32>, base: *mut u8) -> i32 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! The server's drawables, graphics contexts, pictures and requests, through the shim.
 
-use crate::host::dix::client::{Client, ClientPtr};
+use crate::host::dix::client::{ClientPtr, LiveClient};
 use crate::host::dix::symbols::Symbols;
 use std::ffi::{c_int, c_void};
 
@@ -90,7 +90,7 @@ unsafe extern "C" {
 }
 
 // All calls happen on the server's thread, in a request procedure or between two slices, and the shim's functions keep
-// no pointer. By the invariant of `Client`, its record is alive. `CutServer` holds only symbols of the declared kinds.
+// no pointer. By the invariant of `LiveClient`, its record is alive. `CutServer` holds only symbols of the declared kinds.
 #[allow(clippy::undocumented_unsafe_blocks, reason = "the comment above holds for each block of this impl")]
 impl CutServer {
     pub fn find(symbols: &Symbols) -> Option<CutServer> {
@@ -150,7 +150,7 @@ impl CutServer {
         unsafe { xqos_is_watched(self, drawable.drawable) != 0 }
     }
 
-    pub fn request_words(&self, client: Client) -> u32 {
+    pub fn request_words(&self, client: LiveClient) -> u32 {
         unsafe { xqos_client_request_words(client.raw()) }
     }
 
@@ -158,27 +158,27 @@ impl CutServer {
     ///
     /// # Safety
     /// `request` points to this many words, until the next call.
-    pub unsafe fn set_request(&self, client: Client, request: *mut u8, words: u32) {
+    pub unsafe fn set_request(&self, client: LiveClient, request: *mut u8, words: u32) {
         unsafe { xqos_client_set_request(client.raw(), request, words) }
     }
 
-    pub fn set_sequence(&self, client: Client, sequence: u32) {
+    pub fn set_sequence(&self, client: LiveClient, sequence: u32) {
         unsafe { xqos_client_set_sequence(client.raw(), sequence) }
     }
 
     /// Returns true if the client waits for a font, and draws text later, outside of a request.
-    pub fn owes_text(&self, client: Client) -> bool {
+    pub fn owes_text(&self, client: LiveClient) -> bool {
         unsafe { xqos_client_owes_text(self, client.raw()) != 0 }
     }
 
     /// Hands the request back to the server, which dispatches it again when the client is served next.
-    pub fn return_request(&self, client: Client) {
+    pub fn return_request(&self, client: LiveClient) {
         unsafe { xqos_return_request(self, client.raw()) }
     }
 
     /// Makes the server call `work` between slices, and before it frees the requests of a client that disconnects,
     /// until `work` returns nonzero. Returns false if there is no memory.
-    pub fn queue_work(&self, client: Client, work: Work) -> bool {
+    pub fn queue_work(&self, client: LiveClient, work: Work) -> bool {
         unsafe { xqos_queue_work(self, client.raw(), work) != 0 }
     }
 
