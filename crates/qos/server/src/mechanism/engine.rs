@@ -123,7 +123,7 @@ pub struct Engine<H> {
 }
 
 /// The result of a call from the server.
-pub type Outcome<H> = Result<(), Fault<<H as Host>::Error>>;
+pub type HookResult<H> = Result<(), Fault<<H as Host>::Error>>;
 
 impl<H: Host> Engine<H> {
     pub fn new(host: H, settings: &Settings, started: Time) -> Engine<H> {
@@ -213,7 +213,7 @@ impl<H: Host> Engine<H> {
     // Decisions.
 
     /// Called before the server polls. Ends the slice.
-    pub fn block(&mut self) -> Outcome<H> {
+    pub fn block(&mut self) -> HookResult<H> {
         self.faults.pass(FaultPlace::Block)?;
         if let Some(running) = self.running {
             self.end_slice();
@@ -226,7 +226,7 @@ impl<H: Host> Engine<H> {
     }
 
     /// Called after the server has polled. Ends holds that are over.
-    pub fn wakeup(&mut self) -> Outcome<H> {
+    pub fn wakeup(&mut self) -> HookResult<H> {
         self.faults.pass(FaultPlace::Wakeup)?;
         self.faults.pass(FaultPlace::Check)?;
         let now = self.now;
@@ -246,7 +246,7 @@ impl<H: Host> Engine<H> {
     }
 
     /// Called after `wakeup` with the same time, once its actions are carried out. Decides which client is served next.
-    pub fn decide(&mut self) -> Outcome<H> {
+    pub fn decide(&mut self) -> HookResult<H> {
         let now = self.now;
         self.find_ready(now)?;
         let slice = self.scheduler.decide(now);

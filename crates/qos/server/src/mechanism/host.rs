@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use xqos_core::{ClientId, Supply, Time};
 
 #[derive(Clone, Copy, Debug)]
-pub struct Connection {
+pub struct NewConnection {
     pub identity: Identity,
     /// The first resource id of the client.
     pub base: u32,

@@ -47,7 +47,7 @@ impl Refused {
     }
 }
 
-type Answer = Result<Option<Vec<u8>>, Refused>;
+type RequestResult = Result<Option<Vec<u8>>, Refused>;
 
 /// The sequence number and byte order of a reply.
 #[derive(Clone, Copy, Debug)]
@@ -57,7 +57,7 @@ pub struct Format {
 }
 
 /// Carries out a client's request. Returns the reply if the request has one.
-pub fn answer<H: Host>(engine: &mut Engine<H>, asker: ClientId, request: &[u8], format: Format) -> Answer {
+pub fn answer<H: Host>(engine: &mut Engine<H>, asker: ClientId, request: &[u8], format: Format) -> RequestResult {
     let request = Request::parse(request, format.order).map_err(mistake_of)?;
     if let Err(fault) = engine.fail_on_purpose(FaultPlace::Request) {
         panic!("{fault}");
@@ -84,7 +84,7 @@ pub fn answer_aside(request: &[u8], format: Format, reason: &str, now: Time, cpu
     }
 }
 
-fn carry_out<H: Host>(engine: &mut Engine<H>, asker: ClientId, request: Request, format: Format) -> Answer {
+fn carry_out<H: Host>(engine: &mut Engine<H>, asker: ClientId, request: Request, format: Format) -> RequestResult {
     let Format { sequence, order } = format;
     let reply = match request {
         Request::QueryVersion { .. } => reports::version().encode(sequence, order),

@@ -5,8 +5,8 @@ use super::client::{ConnectionState, LiveClient, roots, vendor_and_release};
 use super::{Dix, Error};
 use crate::host::peer;
 use crate::mechanism::access::Identity;
-use crate::mechanism::engine::{Engine, Outcome};
-use crate::mechanism::host::Connection;
+use crate::mechanism::engine::{Engine, HookResult};
+use crate::mechanism::host::NewConnection;
 use std::os::fd::RawFd;
 use xqos_core::{Choice, ClientId};
 
@@ -38,7 +38,7 @@ pub struct ServerChecks {
 }
 
 /// A client has connected, is set up, or has gone.
-pub fn state_changed(engine: &mut Engine<Dix>, client: LiveClient) -> Outcome<Dix> {
+pub fn state_changed(engine: &mut Engine<Dix>, client: LiveClient) -> HookResult<Dix> {
     let id = match client.index() {
         index @ 1..ClientId::LIMIT => ClientId(index as u16),
         index => return Err(Error::ClientIndex(index).into()),
@@ -87,7 +87,7 @@ fn forget(engine: &mut Engine<Dix>, id: ClientId) {
 }
 
 impl Dix {
-    fn connected(&mut self, id: ClientId, client: LiveClient) -> Connection {
+    fn connected(&mut self, id: ClientId, client: LiveClient) -> NewConnection {
         let index = usize::from(id.0);
         if self.clients.len() <= index {
             self.clients.resize_with(index + 1, || None);
@@ -97,7 +97,7 @@ impl Dix {
         self.candidates.reserve(self.clients.len() - self.candidates.len());
         let fd: RawFd = self.symbols.descriptor(client);
         self.watcher.connected(id, fd);
-        Connection {
+        NewConnection {
             identity: if fd >= 0 { peer::identity_of(fd) } else { Identity::REMOTE },
             base: client.base(),
             ids: client.base() / u32::from(id.0),

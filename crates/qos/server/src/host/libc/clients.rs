@@ -6,7 +6,7 @@ use super::output::Output;
 use crate::host::kernel::now;
 use crate::host::peer;
 use crate::mechanism::engine::Engine;
-use crate::mechanism::host::Connection;
+use crate::mechanism::host::NewConnection;
 use std::os::fd::RawFd;
 use xqos_core::{ClientId, Rank, Time};
 use xqos_x11::ByteOrder;
@@ -161,7 +161,7 @@ pub fn added(engine: &mut Engine<Libc>, fd: RawFd, data: u64) {
     host.by_descriptor[place] = Some(id);
     host.by_data.insert(data, id);
     let identity = peer::identity_of(fd);
-    engine.at(now()).connected(id, Connection { identity, base: 0, ids: 0, descriptor: fd as u32 });
+    engine.at(now()).connected(id, NewConnection { identity, base: 0, ids: 0, descriptor: fd as u32 });
 }
 
 /// The server listens to the client again, or stops listening to it.

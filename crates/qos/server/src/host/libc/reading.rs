@@ -14,7 +14,7 @@ use super::framing::frame;
 use super::{Libc, MIN_PEEK_BYTES};
 use crate::host::kernel::now;
 use crate::host::real_libc;
-use crate::mechanism::early_end::Verdict;
+use crate::mechanism::early_end::EarlyEndAction;
 use std::os::fd::RawFd;
 use xqos_core::{ClientId, Time};
 use xqos_x11::ByteOrder;
@@ -153,11 +153,11 @@ impl Libc {
         }
     }
 
-    fn carry_out(&mut self, verdict: Verdict, now: Time) {
+    fn carry_out(&mut self, verdict: EarlyEndAction, now: Time) {
         match verdict {
-            Verdict::Nothing => {}
-            Verdict::AskAt(at) => self.ask_at = self.ask_at.min(at),
-            Verdict::End => {
+            EarlyEndAction::Nothing => {}
+            EarlyEndAction::AskAt(at) => self.ask_at = self.ask_at.min(at),
+            EarlyEndAction::End => {
                 self.running.ended_at.get_or_insert(now);
                 self.end = true;
             }

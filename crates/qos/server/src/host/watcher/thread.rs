@@ -5,7 +5,7 @@ use super::server_fds::ServerFds;
 use super::shared::Shared;
 use super::{LOAN_TOKEN, SERVER_TOKEN, STOP_TOKEN, TIMER_TOKEN, UPDATE_TOKEN};
 use crate::host::kernel::{drain, now, read_clock, set_timer};
-use crate::mechanism::early_end::{EarlyEnd, Verdict};
+use crate::mechanism::early_end::{EarlyEnd, EarlyEndAction};
 use crate::mechanism::fault::FaultCounter;
 use crate::mechanism::settings::FaultPlace;
 use std::convert::Infallible;
@@ -92,12 +92,12 @@ impl<F: Fn()> WatcherThread<F> {
         self.carry_out(verdict, slice, now);
     }
 
-    fn carry_out(&mut self, verdict: Verdict, slice: u64, now: Time) {
+    fn carry_out(&mut self, verdict: EarlyEndAction, slice: u64, now: Time) {
         match verdict {
-            Verdict::Nothing => {}
-            Verdict::End => self.end(slice, now),
-            Verdict::AskAt(at) if at.0 < self.shared.timer_at.load(Ordering::SeqCst) => self.program(at),
-            Verdict::AskAt(_) => {}
+            EarlyEndAction::Nothing => {}
+            EarlyEndAction::End => self.end(slice, now),
+            EarlyEndAction::AskAt(at) if at.0 < self.shared.timer_at.load(Ordering::SeqCst) => self.program(at),
+            EarlyEndAction::AskAt(_) => {}
         }
     }
 
@@ -109,7 +109,7 @@ impl<F: Fn()> WatcherThread<F> {
         }
         if self.shared.slice.load(Ordering::Acquire) == slice {
             (self.end_slice)();
-            if let Verdict::AskAt(at) = self.early_end.ended(slice, now) {
+            if let EarlyEndAction::AskAt(at) = self.early_end.ended(slice, now) {
                 self.program(at);
             }
         }

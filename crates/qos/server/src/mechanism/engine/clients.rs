@@ -2,18 +2,18 @@
 //! Handlers for clients that connect, are set up, set priorities, grab the server, and disconnect.
 
 use super::{Engine, Slot};
-use crate::mechanism::host::{Connection, Established, Host};
+use crate::mechanism::host::{Established, Host, NewConnection};
 use xqos_abi::NotifyKind;
 use xqos_core::{ClientId, Fact};
 
 impl<H: Host> Engine<H> {
     /// A client has a connection but is not set up yet.
-    pub fn connected(&mut self, id: ClientId, connection: Connection) {
+    pub fn connected(&mut self, id: ClientId, connection: NewConnection) {
         let index = usize::from(id.0);
         if self.slots.len() <= index {
             self.slots.resize_with(index + 1, || None);
         }
-        let Connection { identity, base, ids, descriptor } = connection;
+        let NewConnection { identity, base, ids, descriptor } = connection;
         self.ids_of_a_client = ids;
         self.slots[index] = Some(Slot { base, identity, ..Slot::default() });
         self.ready.reserve(self.slots.len() - self.ready.len());

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 //! Finds the clients that have requests, watches idle clients, and determines when the server must wake up.
 
-use super::{Engine, Outcome};
+use super::{Engine, HookResult};
 use crate::mechanism::action::Action;
 use crate::mechanism::host::Host;
 use xqos_core::{Choice, ClientId, Fact, Rank, Slice, Time};
 
 impl<H: Host> Engine<H> {
     /// Lists the ready clients and reports changes to the scheduler.
-    pub(super) fn find_ready(&mut self, now: Time) -> Outcome<H> {
+    pub(super) fn find_ready(&mut self, now: Time) -> HookResult<H> {
         self.round = self.round.wrapping_add(1);
         self.ready.clear();
         self.host.ready(&mut self.ready)?;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! The mechanism's records of clients, and how to find a client.
 
-use super::{Engine, FactOutcome, Outcome};
+use super::{Engine, FactOutcome, HookResult};
 use crate::mechanism::access::Identity;
 use crate::mechanism::action::Action;
 use crate::mechanism::host::Host;
@@ -113,7 +113,7 @@ impl<H: Host> Engine<H> {
             + self.scheduler.memory_bytes()
     }
 
-    pub fn fail_on_purpose(&mut self, place: FaultPlace) -> Outcome<H> {
+    pub fn fail_on_purpose(&mut self, place: FaultPlace) -> HookResult<H> {
         self.faults.pass(place)
     }
 

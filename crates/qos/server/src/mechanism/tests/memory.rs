@@ -8,7 +8,7 @@
 use super::*;
 use crate::host::kernel;
 use crate::mechanism::access::Identity;
-use crate::mechanism::host::{Connection, Established};
+use crate::mechanism::host::{Established, NewConnection};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use xqos_abi::Grouping;
@@ -72,8 +72,10 @@ fn connect(server: &mut Server, clients: u16) {
     for index in 1..=clients {
         let identity = Identity { pid: NOBODY + i32::from(index), uid: USER };
         let base = u32::from(index) << 21;
-        engine
-            .connected(ClientId(index), Connection { identity, base, ids: 1 << 21, descriptor: u32::from(index) + 10 });
+        engine.connected(
+            ClientId(index),
+            NewConnection { identity, base, ids: 1 << 21, descriptor: u32::from(index) + 10 },
+        );
         engine.established(ClientId(index), Established { program: "xterm".into(), ..Established::default() });
         // A host would carry out these actions.
         engine.actions.clear();

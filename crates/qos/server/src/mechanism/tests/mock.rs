@@ -11,10 +11,10 @@ pub use server::Server;
 
 use crate::mechanism::access::Identity;
 use crate::mechanism::action::Action;
-use crate::mechanism::early_end::{EarlyEnd, Verdict};
-use crate::mechanism::engine::{Engine, Outcome};
+use crate::mechanism::early_end::{EarlyEnd, EarlyEndAction};
+use crate::mechanism::engine::{Engine, HookResult};
 use crate::mechanism::fault::Fault;
-use crate::mechanism::host::{Connection, Established, Host, ObservedRequests, Work};
+use crate::mechanism::host::{Established, Host, NewConnection, ObservedRequests, Work};
 use crate::mechanism::requests::{self, Format, Refused};
 use crate::mechanism::settings::Settings;
 use std::cell::{Cell, RefCell};
@@ -146,12 +146,12 @@ impl Mock {
         is_free && self.peer(id).is_some_and(|peer| !peer.held && !peer.jobs.is_empty())
     }
 
-    fn judge(&self, verdict: Verdict) {
+    fn judge(&self, verdict: EarlyEndAction) {
         let now = self.now.get();
         match verdict {
-            Verdict::Nothing => {}
-            Verdict::AskAt(at) => self.ask_at.set(Some(self.ask_at.get().map_or(at, |before| before.min(at)))),
-            Verdict::End => {
+            EarlyEndAction::Nothing => {}
+            EarlyEndAction::AskAt(at) => self.ask_at.set(Some(self.ask_at.get().map_or(at, |before| before.min(at)))),
+            EarlyEndAction::End => {
                 self.ended_at.set(Some(self.ended_at.get().unwrap_or(now)));
                 self.end.set(true);
                 let repeat = self.early.borrow_mut().ended(self.slice, now);

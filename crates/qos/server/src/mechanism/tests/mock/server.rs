@@ -69,7 +69,7 @@ impl Server {
         let identity = Identity { pid: 1000 + index as i32, uid };
         if self.engine.is_some() {
             let engine = self.engine();
-            engine.connected(id, Connection { identity, base: base(id), ids: IDS, descriptor: index as u32 });
+            engine.connected(id, NewConnection { identity, base: base(id), ids: IDS, descriptor: index as u32 });
             engine.established(id, Established { program: format!("program{index}"), ..Established::default() });
         }
         id
@@ -134,7 +134,7 @@ impl Server {
         self.call(Engine::block);
     }
 
-    fn call(&mut self, work: impl FnOnce(&mut Engine<Mock>) -> Outcome<Mock>) {
+    fn call(&mut self, work: impl FnOnce(&mut Engine<Mock>) -> HookResult<Mock>) {
         if self.engine.is_none() {
             return;
         }
