@@ -6,13 +6,13 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use xqos_module::parts::{Kind, Parts};
+use xqos_module::parts::{DrawingKind, Parts};
 
 const RENDER: u8 = 139;
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((&[major, minor, work, ..], request)) = bytes.split_first_chunk::<4>() else { return };
-    let Some(kind) = Kind::of(major, minor, RENDER) else { return };
+    let Some(kind) = DrawingKind::of(major, minor, RENDER) else { return };
     let Some(parts) = Parts::of(kind, request) else { return };
     if !parts.has_headers(request) {
         return;

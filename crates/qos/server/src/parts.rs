@@ -15,7 +15,7 @@ const FIGURE: u64 = 64;
 const MAX_PIXELS: u32 = 8_000_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum DrawingKind {
     Points,
     Segments,
     Rectangles,
@@ -29,37 +29,37 @@ pub enum Kind {
     Trapezoids,
 }
 
-impl Kind {
+impl DrawingKind {
     pub const COUNT: usize = 11;
     /// The core requests with parts.
-    pub const CORE: [(u8, Kind); 8] = [
-        (62, Kind::CopyArea),
-        (64, Kind::Points),
-        (66, Kind::Segments),
-        (67, Kind::Rectangles),
-        (68, Kind::Arcs),
-        (70, Kind::FilledRectangles),
-        (71, Kind::FilledArcs),
-        (72, Kind::PutImage),
+    pub const CORE: [(u8, DrawingKind); 8] = [
+        (62, DrawingKind::CopyArea),
+        (64, DrawingKind::Points),
+        (66, DrawingKind::Segments),
+        (67, DrawingKind::Rectangles),
+        (68, DrawingKind::Arcs),
+        (70, DrawingKind::FilledRectangles),
+        (71, DrawingKind::FilledArcs),
+        (72, DrawingKind::PutImage),
     ];
-    const RENDER: [(u8, Kind); 3] = [(8, Kind::Composite), (10, Kind::Trapezoids), (26, Kind::RenderRectangles)];
+    const RENDER: [(u8, DrawingKind); 3] = [(8, Self::Composite), (10, Self::Trapezoids), (26, Self::RenderRectangles)];
 
     /// `CORE` indexed by opcode, because each request needs a lookup.
-    const BY_OPCODE: [Option<Kind>; 128] = {
+    const BY_OPCODE: [Option<DrawingKind>; 128] = {
         let (mut kinds, mut at) = ([None; 128], 0);
-        while at < Kind::CORE.len() {
-            kinds[Kind::CORE[at].0 as usize] = Some(Kind::CORE[at].1);
+        while at < DrawingKind::CORE.len() {
+            kinds[DrawingKind::CORE[at].0 as usize] = Some(DrawingKind::CORE[at].1);
             at += 1;
         }
         kinds
     };
 
     /// `render`: the major opcode of RENDER, or 0.
-    pub fn of(major: u8, minor: u8, render: u8) -> Option<Kind> {
-        if let Some(kind) = Kind::BY_OPCODE.get(usize::from(major)) {
+    pub fn of(major: u8, minor: u8, render: u8) -> Option<DrawingKind> {
+        if let Some(kind) = DrawingKind::BY_OPCODE.get(usize::from(major)) {
             return *kind;
         }
-        let mut table = Kind::RENDER.iter().filter(|_| major == render);
+        let mut table = DrawingKind::RENDER.iter().filter(|_| major == render);
         table.find(|&&(of, _)| of == minor).map(|&(_, kind)| kind)
     }
 
@@ -74,9 +74,9 @@ impl Kind {
         }
         let figures = request.get(header..)?;
         let (count, sizes) = match self {
-            Kind::Points => (figures.len() / 4, 0),
-            Kind::Rectangles | Kind::FilledRectangles | Kind::RenderRectangles => union_of_sizes::<8>(figures),
-            Kind::Arcs | Kind::FilledArcs => union_of_sizes::<12>(figures),
+            DrawingKind::Points => (figures.len() / 4, 0),
+            Self::Rectangles | Self::FilledRectangles | Self::RenderRectangles => union_of_sizes::<8>(figures),
+            DrawingKind::Arcs | DrawingKind::FilledArcs => union_of_sizes::<12>(figures),
             _ => return None,
         };
         let largest = figure_work(self, [[0; 4], sizes.to_ne_bytes()].as_flattened());
@@ -85,14 +85,14 @@ impl Kind {
 
     const fn layout(self) -> Layout {
         match self {
-            Kind::Points => Layout::figures(12, 4),
-            Kind::Segments | Kind::Rectangles | Kind::FilledRectangles => Layout::figures(12, 8),
-            Kind::Arcs | Kind::FilledArcs => Layout::figures(12, 12),
-            Kind::RenderRectangles => Layout::figures(20, 8),
-            Kind::Trapezoids => Layout::figures(24, 40),
-            Kind::PutImage => Layout::rows(24, 14, &[18]),
-            Kind::CopyArea => Layout::rows(28, 26, &[18, 22]),
-            Kind::Composite => Layout::rows(36, 34, &[22, 26, 30]),
+            DrawingKind::Points => Layout::figures(12, 4),
+            DrawingKind::Segments | DrawingKind::Rectangles | DrawingKind::FilledRectangles => Layout::figures(12, 8),
+            DrawingKind::Arcs | DrawingKind::FilledArcs => Layout::figures(12, 12),
+            DrawingKind::RenderRectangles => Layout::figures(20, 8),
+            DrawingKind::Trapezoids => Layout::figures(24, 40),
+            DrawingKind::PutImage => Layout::rows(24, 14, &[18]),
+            DrawingKind::CopyArea => Layout::rows(28, 26, &[18, 22]),
+            DrawingKind::Composite => Layout::rows(36, 34, &[22, 26, 30]),
         }
     }
 }
@@ -120,7 +120,7 @@ impl Layout {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parts {
-    pub kind: Kind,
+    pub kind: DrawingKind,
     pub count: u32,
     pub header: usize,
     /// The bytes of one part; 0 if the parts are not in the request.
@@ -133,26 +133,26 @@ pub struct Parts {
 
 impl Parts {
     /// `None` if the request cannot be split exactly, or if the server will refuse it.
-    pub fn of(kind: Kind, request: &[u8]) -> Option<Parts> {
+    pub fn of(kind: DrawingKind, request: &[u8]) -> Option<Parts> {
         let Layout { header, figure: mut bytes, height, tops } = kind.layout();
         let payload = request.len().checked_sub(header)?;
         let size = |at| u32::from(u16_at(request, at));
         // Images are in ZPixmap format.
         let is_possible = match kind {
-            Kind::PutImage => request[1] == 2 && request[20] == 0,
+            DrawingKind::PutImage => request[1] == 2 && request[20] == 0,
             // Points relative to each other belong together.
-            Kind::Points => request[1] == 0,
+            DrawingKind::Points => request[1] == 0,
             // With a mask format, all trapezoids form one mask.
-            Kind::Trapezoids => u32_at(request, 16) == 0,
+            DrawingKind::Trapezoids => u32_at(request, 16) == 0,
             _ => true,
         };
         let (count, row) = if height > 0 {
-            (size(height), FIGURE + u64::from(size(height - 2)) * if kind == Kind::Composite { 4 } else { 1 })
+            (size(height), FIGURE + u64::from(size(height - 2)) * if kind == DrawingKind::Composite { 4 } else { 1 })
         } else {
             // Each point is the same amount of work.
-            (u32::try_from(payload / bytes).ok()?, if kind == Kind::Points { FIGURE } else { 0 })
+            (u32::try_from(payload / bytes).ok()?, if kind == DrawingKind::Points { FIGURE } else { 0 })
         };
-        if kind == Kind::PutImage {
+        if kind == DrawingKind::PutImage {
             // Rows consist of whole words; otherwise the server refuses the length.
             bytes = payload.checked_div(count as usize).filter(|bytes| bytes % 4 == 0)?;
         }
@@ -182,15 +182,15 @@ impl Parts {
         let figures = &request[self.header..][..self.payload()];
         // This runs for each figure of each request. With a constant kind, the compiler generates short loops.
         match self.kind {
-            Kind::Rectangles => total::<8>(Kind::Rectangles, figures, enough),
-            Kind::FilledRectangles => total::<8>(Kind::FilledRectangles, figures, enough),
-            Kind::RenderRectangles => total::<8>(Kind::RenderRectangles, figures, enough),
-            Kind::Segments => total::<8>(Kind::Segments, figures, enough),
-            Kind::Arcs => total::<12>(Kind::Arcs, figures, enough),
-            Kind::FilledArcs => total::<12>(Kind::FilledArcs, figures, enough),
-            Kind::Trapezoids => total::<40>(Kind::Trapezoids, figures, enough),
+            DrawingKind::Rectangles => total::<8>(DrawingKind::Rectangles, figures, enough),
+            DrawingKind::FilledRectangles => total::<8>(DrawingKind::FilledRectangles, figures, enough),
+            DrawingKind::RenderRectangles => total::<8>(DrawingKind::RenderRectangles, figures, enough),
+            DrawingKind::Segments => total::<8>(DrawingKind::Segments, figures, enough),
+            DrawingKind::Arcs => total::<12>(DrawingKind::Arcs, figures, enough),
+            DrawingKind::FilledArcs => total::<12>(DrawingKind::FilledArcs, figures, enough),
+            DrawingKind::Trapezoids => total::<40>(DrawingKind::Trapezoids, figures, enough),
             // The other kinds consist of rows or points, which are handled above.
-            Kind::Points | Kind::PutImage | Kind::CopyArea | Kind::Composite => 0,
+            DrawingKind::Points | DrawingKind::PutImage | DrawingKind::CopyArea | DrawingKind::Composite => 0,
         }
     }
 
@@ -250,7 +250,7 @@ impl Parts {
             put(height, (rows.end - rows.start) as u16);
             tops.iter().for_each(|&top| put(top, u16_at(whole, top).wrapping_add(rows.start as u16)));
         }
-        if self.kind == Kind::Trapezoids {
+        if self.kind == DrawingKind::Trapezoids {
             // The source is placed relative to the first trapezoid of a request.
             for (at, point) in [(20, 8), (22, 12)] {
                 let moved = i64::from(i16_at(whole, at)) + fixed_at(figure, point) - fixed_at(first, point);
@@ -278,7 +278,7 @@ fn union_of_sizes<const BYTES: usize>(figures: &[u8]) -> (usize, u32) {
 /// The work of figures of `BYTES` bytes, or `enough`. The inner loop has no second exit, so it can use vector
 /// operations.
 #[inline(always)]
-fn total<const BYTES: usize>(kind: Kind, figures: &[u8], enough: u64) -> u64 {
+fn total<const BYTES: usize>(kind: DrawingKind, figures: &[u8], enough: u64) -> u64 {
     let mut work = 0;
     for block in figures.chunks(64 * BYTES) {
         let mut of_block = 0;
@@ -295,16 +295,16 @@ fn total<const BYTES: usize>(kind: Kind, figures: &[u8], enough: u64) -> u64 {
 
 /// The work of one figure, in pixels.
 #[inline(always)]
-fn figure_work(kind: Kind, figure: &[u8]) -> u32 {
+fn figure_work(kind: DrawingKind, figure: &[u8]) -> u32 {
     let size = |at| u32::from(u16_at(figure, at));
     let distance = |from, to| u32::from(i16_at(figure, from).abs_diff(i16_at(figure, to)));
     let span = |from, to| fixed_at(figure, from).abs_diff(fixed_at(figure, to));
     let area = |width: u64, height: u64| (width * height).min(MAX_PIXELS.into()) as u32;
     let pixels = match kind {
-        Kind::FilledRectangles | Kind::FilledArcs | Kind::RenderRectangles => size(4) * size(6),
-        Kind::Rectangles | Kind::Arcs => 2 * (size(4) + size(6)),
-        Kind::Segments => distance(0, 4).max(distance(2, 6)),
-        Kind::Trapezoids => area(span(0, 4), span(8, 24).max(span(16, 32))),
+        DrawingKind::FilledRectangles | DrawingKind::FilledArcs | DrawingKind::RenderRectangles => size(4) * size(6),
+        DrawingKind::Rectangles | DrawingKind::Arcs => 2 * (size(4) + size(6)),
+        DrawingKind::Segments => distance(0, 4).max(distance(2, 6)),
+        DrawingKind::Trapezoids => area(span(0, 4), span(8, 24).max(span(16, 32))),
         _ => 0,
     };
     FIGURE as u32 + pixels.min(MAX_PIXELS)
@@ -332,25 +332,25 @@ mod tests {
     use super::*;
     use xqos_testkit::Random;
 
-    const ALL: [Kind; Kind::COUNT] = [
-        Kind::Points,
-        Kind::Segments,
-        Kind::Rectangles,
-        Kind::FilledRectangles,
-        Kind::Arcs,
-        Kind::FilledArcs,
-        Kind::PutImage,
-        Kind::CopyArea,
-        Kind::Composite,
-        Kind::RenderRectangles,
-        Kind::Trapezoids,
+    const ALL: [DrawingKind; DrawingKind::COUNT] = [
+        DrawingKind::Points,
+        DrawingKind::Segments,
+        DrawingKind::Rectangles,
+        DrawingKind::FilledRectangles,
+        DrawingKind::Arcs,
+        DrawingKind::FilledArcs,
+        DrawingKind::PutImage,
+        DrawingKind::CopyArea,
+        DrawingKind::Composite,
+        DrawingKind::RenderRectangles,
+        DrawingKind::Trapezoids,
     ];
 
     /// A request of this kind. Small numbers are frequent, so that many are valid.
-    fn request(kind: Kind, random: &mut Random) -> Vec<u8> {
+    fn request(kind: DrawingKind, random: &mut Random) -> Vec<u8> {
         let Layout { header, figure, .. } = kind.layout();
         let mut request: Vec<u8> = (0..header).map(|_| random.below(3) as u8).collect();
-        if kind == Kind::PutImage {
+        if kind == DrawingKind::PutImage {
             let (width, height) = (1 + random.below(9), 2 + random.below(9));
             (request[12..14]).copy_from_slice(&(width as u16).to_ne_bytes());
             (request[14..16]).copy_from_slice(&(height as u16).to_ne_bytes());
@@ -363,7 +363,7 @@ mod tests {
     }
 
     /// Checks that the parts of a request are requests of the same kind, and together cover the whole.
-    fn check(kind: Kind, request: &[u8], work: u64) -> bool {
+    fn check(kind: DrawingKind, request: &[u8], work: u64) -> bool {
         let Some(parts) = Parts::of(kind, request) else { return false };
         assert!(parts.count > 1 && parts.header + parts.payload() <= request.len());
         let exact: u64 = (0..parts.count).map(|part| parts.work(request, part)).sum();
@@ -421,11 +421,11 @@ mod tests {
         request[1] = 2;
         request[12..16].copy_from_slice(&[2u16.to_ne_bytes(), 10u16.to_ne_bytes()].concat());
         request[18..20].copy_from_slice(&(-3i16).to_ne_bytes());
-        let parts = Parts::of(Kind::PutImage, &request).unwrap();
+        let parts = Parts::of(DrawingKind::PutImage, &request).unwrap();
         let header = parts.header_for(&parts.header_of(&request), &(4..6), [&[], &[]]).unwrap();
         assert_eq!((u16_at(&header, 14), i16_at(&header, 18)), (2, 1));
         request[18..20].copy_from_slice(&32_760i16.to_ne_bytes());
-        assert_eq!(Parts::of(Kind::PutImage, &request), None, "the last row would wrap around");
+        assert_eq!(Parts::of(DrawingKind::PutImage, &request), None, "the last row would wrap around");
     }
 
     #[test]
@@ -434,7 +434,7 @@ mod tests {
         for (at, value) in [(18, 5u16), (22, 9), (24, 100), (26, 10)] {
             request[at..at + 2].copy_from_slice(&value.to_ne_bytes());
         }
-        let apart = Parts::of(Kind::CopyArea, &request).unwrap();
+        let apart = Parts::of(DrawingKind::CopyArea, &request).unwrap();
         assert_eq!(apart.rows(&(0..4)), 0..4, "between two drawables");
         let parts = apart.within_one_drawable(&request);
         assert_eq!((parts.rows(&(0..4)), parts.rows(&(4..10))), (6..10, 0..6));
@@ -453,7 +453,7 @@ mod tests {
         let mut request = vec![0; 24];
         request[20..24].copy_from_slice(&[7i16.to_ne_bytes(), (-2i16).to_ne_bytes()].concat());
         request.extend([trapezoid(10, 20), trapezoid(30, 25)].concat());
-        let parts = Parts::of(Kind::Trapezoids, &request).unwrap();
+        let parts = Parts::of(DrawingKind::Trapezoids, &request).unwrap();
         let header = parts.header_for(&parts.header_of(&request), &(1..2), [&request[24..64], &request[64..]]).unwrap();
         assert_eq!((i16_at(&header, 20), i16_at(&header, 22)), (27, 3));
     }

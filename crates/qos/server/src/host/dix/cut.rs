@@ -42,7 +42,7 @@ use crate::host::dix::symbols::{RequestProc, Symbols, symbols};
 use crate::host::dix::tables::{ENTRIES, call};
 use crate::host::kernel;
 use crate::mechanism::host::CutTotals;
-use crate::parts::{Kind, Parts};
+use crate::parts::{DrawingKind, Parts};
 pub use early::{admit, gone};
 use early::{finish_where, leaves, windows_change};
 use run::run;
@@ -112,7 +112,9 @@ fn wrap(symbols: &Symbols) {
         cuts[usize::from(present)] = present != 0;
         // A request that was cut returns through its wrapper.
         if state.limit.ns > 0 || !state.rests.is_empty() {
-            for major in Kind::CORE.iter().map(|&(major, _)| major).chain(CHANGES_WINDOWS).chain([render, composite]) {
+            for major in
+                DrawingKind::CORE.iter().map(|&(major, _)| major).chain(CHANGES_WINDOWS).chain([render, composite])
+            {
                 cuts[usize::from(major)] |= major != 0;
             }
         }
@@ -162,7 +164,7 @@ pub fn slice_ended() {
 pub fn is_short(client: LiveClient, head: &Head) -> bool {
     let (major, minor) = (head.request as u8, (head.request >> 16) as u8);
     with(|state| {
-        let kind = Kind::of(major, minor, state.majors.render)?;
+        let kind = DrawingKind::of(major, minor, state.majors.render)?;
         (state.rests.is_empty() && !state.limit.always && head.swapped == 0).then_some(())?;
         // SAFETY: the request is being dispatched, and the slice is used before its procedure runs.
         let work = kind.work_at_most(unsafe { client.request_bytes() })?;
@@ -202,7 +204,7 @@ pub fn execute(client: LiveClient, head: &Head, procedure: RequestProc, may_cut:
         with(|state| state.windows_changed = true);
     }
     let is_possible = may_cut && limit.ns > 0 && head.swapped == 0;
-    let Some(kind) = Kind::of(major, minor, majors.render).filter(|_| is_possible) else { return whole() };
+    let Some(kind) = DrawingKind::of(major, minor, majors.render).filter(|_| is_possible) else { return whole() };
     // SAFETY: the request is being dispatched, and the slice is used before its procedure runs.
     let request = unsafe { client.request_bytes() };
     let Some(parts) = Parts::of(kind, request) else { return whole() };
@@ -251,6 +253,6 @@ fn update_guard() {
     }
 }
 
-fn learn(kind: Kind, ns: u64, work: u64) {
+fn learn(kind: DrawingKind, ns: u64, work: u64) {
     with(|state| state.costs.learn(kind, ns, work));
 }

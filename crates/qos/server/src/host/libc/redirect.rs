@@ -45,7 +45,7 @@ fn ours() -> [(&'static CStr, *const c_void); 7] {
 }
 
 /// The main program of the process, as described by the loader.
-struct Program {
+struct MainProgram {
     base: u64,
     dynamic: *const Dynamic,
     /// Addresses that the loader has made read-only after filling them.
@@ -69,7 +69,7 @@ pub fn install() -> io::Result<()> {
     Ok(())
 }
 
-fn program() -> Option<Program> {
+fn program() -> Option<MainProgram> {
     /// The loader reports the program as the first object.
     unsafe extern "C" fn first(info: *mut libc::dl_phdr_info, _: usize, found: *mut c_void) -> c_int {
         // SAFETY: the loader passes its record and headers, and the variable that `program` gave it.
@@ -82,18 +82,18 @@ fn program() -> Option<Program> {
             });
             if let Some(dynamic) = of_kind(libc::PT_DYNAMIC) {
                 let dynamic = (info.dlpi_addr + dynamic.p_vaddr) as *const Dynamic;
-                *found.cast::<Option<Program>>() = Some(Program { base: info.dlpi_addr, dynamic, read_only });
+                *found.cast::<Option<MainProgram>>() = Some(MainProgram { base: info.dlpi_addr, dynamic, read_only });
             }
         }
         1
     }
-    let mut found: Option<Program> = None;
+    let mut found: Option<MainProgram> = None;
     // SAFETY: the callback has the right type, and the variable lives through the call.
     unsafe { libc::dl_iterate_phdr(Some(first), std::ptr::from_mut(&mut found).cast()) };
     found
 }
 
-impl Program {
+impl MainProgram {
     /// A value in the dynamic section; 0 if it is missing.
     fn entry(&self, tag: i64) -> u64 {
         let mut at = self.dynamic;
@@ -126,7 +126,7 @@ impl Program {
 }
 
 /// The slots that hold the address of a function.
-fn slots(program: &Program, name: &CStr) -> Vec<u64> {
+fn slots(program: &MainProgram, name: &CStr) -> Vec<u64> {
     let (symbols, strings) = (program.address(SYMBOLS) as *const libc::Elf64_Sym, program.address(STRINGS));
     if symbols.is_null() || strings == 0 {
         return Vec::new();
@@ -145,7 +145,7 @@ fn slots(program: &Program, name: &CStr) -> Vec<u64> {
         .collect()
 }
 
-fn write(program: &Program, slot: u64, call: *const c_void) -> io::Result<()> {
+fn write(program: &MainProgram, slot: u64, call: *const c_void) -> io::Result<()> {
     // SAFETY: the call takes no pointers.
     let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as u64;
     let start = (slot & !(page - 1)) as *mut c_void;

@@ -11,7 +11,7 @@ use crate::host::dix::cutting::guard::{Footprint, Guard};
 use crate::host::dix::cutting::server::{CutServer, Used};
 use crate::host::dix::order_of;
 use crate::host::dix::symbols::{RequestProc, symbols};
-use crate::parts::{Kind, Parts, i16_at, u16_at, u32_at};
+use crate::parts::{DrawingKind, Parts, i16_at, u16_at, u32_at};
 
 /// The last operator of RENDER whose result does not depend on how much of a picture is drawn at a time: Add.
 const LAST_EXACT_OPERATOR: u8 = 12;
@@ -28,7 +28,7 @@ pub(super) fn begin(
     let request = unsafe { client.request_bytes() };
     let (parts, exposes) = exact_parts(&server, parts, request)?;
     let footprint = guard.footprint(&server, head.request, request, order_of(client))?;
-    let is_exact = footprint.is_private() && !footprint.reads_what_it_writes(parts.kind == Kind::CopyArea);
+    let is_exact = footprint.is_private() && !footprint.reads_what_it_writes(parts.kind == DrawingKind::CopyArea);
     let may_be_cut = is_exact && !is_seen(&server, &footprint) && !owes_text(&server);
     may_be_cut.then(|| Cut {
         client,
@@ -51,8 +51,8 @@ pub(super) fn begin(
 fn exact_parts(server: &CutServer, parts: Parts, request: &[u8]) -> Option<(Parts, Option<u32>)> {
     match parts.kind {
         // Wide arcs that touch are joined, and a dash pattern continues.
-        Kind::Arcs => (server.context(u32_at(request, 8))?.is_thin != 0).then_some((parts, None)),
-        Kind::CopyArea => {
+        DrawingKind::Arcs => (server.context(u32_at(request, 8))?.is_thin != 0).then_some((parts, None)),
+        DrawingKind::CopyArea => {
             let context = u32_at(request, 12);
             let [source, written] = [4, 8].map(|at| server.drawable(u32_at(request, at)));
             let (source, written, used) = (source?, written?, server.context(context)?);
@@ -66,7 +66,7 @@ fn exact_parts(server: &CutServer, parts: Parts, request: &[u8]) -> Option<(Part
             let parts = if is_same { parts.within_one_drawable(request) } else { parts };
             Some((parts, (used.has_exposures != 0).then_some(context)))
         }
-        Kind::Composite => {
+        DrawingKind::Composite => {
             let is_plain = |used: &Used| used.is_plain != 0 && used.is_window == 0;
             let sources = [8, 12].map(|at| u32_at(request, at)).into_iter().filter(|&id| id != 0);
             let are_plain = request[4] <= LAST_EXACT_OPERATOR && { sources }
@@ -75,7 +75,7 @@ fn exact_parts(server: &CutServer, parts: Parts, request: &[u8]) -> Option<(Part
             let has_all_bits = server.picture(u32_at(request, 16)).is_some_and(|used| used.has_all_bits != 0);
             (are_plain && has_all_bits && fits_pixman(request, parts.count)).then_some((parts, None))
         }
-        Kind::Trapezoids => parts.has_headers(request).then_some((parts, None)),
+        DrawingKind::Trapezoids => parts.has_headers(request).then_some((parts, None)),
         _ => Some((parts, None)),
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! The measured cost of a kind of request: processor time per unit of work, from which the size of a part follows.
 
-use crate::parts::Kind;
+use crate::parts::DrawingKind;
 
 /// The cost before the first measurement, in nanoseconds per pixel: high, so that the first parts are short.
 const UNKNOWN: f64 = 4.0;
@@ -13,24 +13,24 @@ const MAX_RISE: f64 = 4.0;
 pub struct Costs {
     /// In nanoseconds.
     limit: f64,
-    costs: [f64; Kind::COUNT],
+    costs: [f64; DrawingKind::COUNT],
     /// Cached results of [`Costs::work`]: each request needs one, and a division would double the cost of the check.
-    work: [u64; Kind::COUNT],
+    work: [u64; DrawingKind::COUNT],
 }
 
 impl Costs {
     /// Initial costs; `limit_ns`: the time that a part should take.
     pub fn new(limit_ns: u64) -> Costs {
         let limit = limit_ns as f64;
-        Costs { limit, costs: [UNKNOWN; Kind::COUNT], work: [(limit / UNKNOWN) as u64; Kind::COUNT] }
+        Costs { limit, costs: [UNKNOWN; DrawingKind::COUNT], work: [(limit / UNKNOWN) as u64; DrawingKind::COUNT] }
     }
 
     /// The amount of work of this kind in one part.
-    pub fn work(&self, kind: Kind) -> u64 {
+    pub fn work(&self, kind: DrawingKind) -> u64 {
         self.work[kind as usize]
     }
 
-    pub fn learn(&mut self, kind: Kind, ns: u64, work: u64) {
+    pub fn learn(&mut self, kind: DrawingKind, ns: u64, work: u64) {
         let cost = &mut self.costs[kind as usize];
         let measured = (ns as f64 / work.max(1) as f64).max(0.001);
         *cost = if measured > *cost { measured.min(*cost * MAX_RISE) } else { 0.75 * *cost + 0.25 * measured };
@@ -46,15 +46,15 @@ mod tests {
     fn a_cost_rises_immediately_and_falls_slowly() {
         let mut costs = Costs::new(250_000);
         for _ in 0..200 {
-            costs.learn(Kind::Points, 1000, 1000);
+            costs.learn(DrawingKind::Points, 1000, 1000);
         }
-        assert_eq!(costs.work(Kind::Points) / 1000, 249);
-        costs.learn(Kind::Points, 2000, 1000);
-        assert_eq!(costs.work(Kind::Points) / 1000, 125);
-        costs.learn(Kind::Points, 1000, 1000);
-        assert_eq!(costs.work(Kind::Points) / 1000, 142);
-        assert_eq!(costs.work(Kind::Arcs), 62_500, "each kind has its own cost");
-        costs.learn(Kind::Points, u64::MAX, 0);
-        assert!(costs.work(Kind::Points) > 30_000, "a single measurement has a limited effect");
+        assert_eq!(costs.work(DrawingKind::Points) / 1000, 249);
+        costs.learn(DrawingKind::Points, 2000, 1000);
+        assert_eq!(costs.work(DrawingKind::Points) / 1000, 125);
+        costs.learn(DrawingKind::Points, 1000, 1000);
+        assert_eq!(costs.work(DrawingKind::Points) / 1000, 142);
+        assert_eq!(costs.work(DrawingKind::Arcs), 62_500, "each kind has its own cost");
+        costs.learn(DrawingKind::Points, u64::MAX, 0);
+        assert!(costs.work(DrawingKind::Points) > 30_000, "a single measurement has a limited effect");
     }
 }
