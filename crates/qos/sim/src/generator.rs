@@ -4,7 +4,7 @@
 //! A habit stores no bursts, so the memory of ten thousand clients does not grow with the length of the scenario. Its
 //! random numbers come from a seed: the same seed gives the same bursts.
 
-use crate::workload::{Burst, Run};
+use crate::workload::{Burst, RequestRun};
 use std::collections::VecDeque;
 use xqos_core::Time;
 
@@ -30,7 +30,7 @@ pub struct Habit {
     pub has_input: bool,
     pub from: Time,
     pub until: Time,
-    pub runs: Vec<Run>,
+    pub runs: Vec<RequestRun>,
     pub seed: u64,
 }
 
@@ -101,7 +101,7 @@ impl Generator {
     }
 
     /// The next requests of a busy client, after its last requests were finished.
-    pub(crate) fn next_runs(&self, now: Time) -> Option<&[Run]> {
+    pub(crate) fn next_runs(&self, now: Time) -> Option<&[RequestRun]> {
         match self {
             Generator::Habit { habit: Habit { pace: Pace::Busy, until, runs, .. }, .. } if now < *until => Some(runs),
             _ => None,
@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     fn habit(pace: Pace) -> Habit {
-        let runs = vec![Run { requests: 2, request_ns: 10, request: 1, bytes: 16 }];
+        let runs = vec![RequestRun { requests: 2, request_ns: 10, request: 1, bytes: 16 }];
         let (from, until) = (Time(1000), Time(100_000));
         Habit { pace, jitter_ns: 50, way_ns: 7, has_input: false, from, until, runs, seed: 3 }
     }
@@ -187,7 +187,7 @@ mod tests {
         assert!((5100..5150).contains(&asked.0), "{asked:?}");
         assert_eq!((waits.unprompted(), waits.after(Time(100_000))), (None, None));
         let busy = Generator::of_habit(habit(Pace::Busy));
-        assert_eq!(busy.next_runs(Time(99_999)).map(<[Run]>::len), Some(1));
+        assert_eq!(busy.next_runs(Time(99_999)).map(<[RequestRun]>::len), Some(1));
         assert_eq!(busy.next_runs(Time(100_000)), None, "the habit has ended");
     }
 }

@@ -2,7 +2,7 @@
 //! The results of a scenario under one policy: response times, shares and admission.
 
 use crate::generator::{Generator, Habit};
-use crate::scenario::{BEGAN, Group, Regime, Scenario};
+use crate::scenario::{BEGAN, ClientGroup, Regime, Scenario};
 use crate::server::{BurstResult, Observer, Server};
 use xqos_abi::trace::{Entry, Event};
 use xqos_core::{ClientId, Fact, Service, Time};
@@ -77,10 +77,10 @@ impl Scenario {
 struct Counter {
     from: Time,
     groups: Vec<GroupResult>,
-    clients: Vec<Client>,
+    clients: Vec<ClientProgress>,
 }
 
-struct Client {
+struct ClientProgress {
     group: usize,
     member: usize,
     last_done: Option<Time>,
@@ -88,7 +88,7 @@ struct Client {
 
 impl Counter {
     fn new(scenario: &Scenario) -> Counter {
-        let of = |group: &Group| GroupResult {
+        let of = |group: &ClientGroup| GroupResult {
             name: group.name.clone(),
             is_measured: group.is_measured,
             served_ns: vec![0; group.count as usize],
@@ -98,14 +98,14 @@ impl Counter {
         Counter { from: BEGAN.after(scenario.warm_up_ns), groups, clients: Vec::new() }
     }
 
-    fn connect(&mut self, index: usize, group: &Group) -> Generator {
+    fn connect(&mut self, index: usize, group: &ClientGroup) -> Generator {
         let seed = group.habit.seed.wrapping_add((self.clients.len() as u64).wrapping_mul(SEED_STEP));
         let member = self.clients.iter().rev().take_while(|client| client.group == index).count();
-        self.clients.push(Client { group: index, member, last_done: None });
+        self.clients.push(ClientProgress { group: index, member, last_done: None });
         Generator::of_habit(Habit { seed, ..group.habit.clone() })
     }
 
-    fn of(&mut self, client: ClientId) -> (&mut Client, &mut GroupResult) {
+    fn of(&mut self, client: ClientId) -> (&mut ClientProgress, &mut GroupResult) {
         let client = &mut self.clients[usize::from(client.0) - 1];
         let group = &mut self.groups[client.group];
         (client, group)

@@ -29,7 +29,7 @@ mod tests;
 pub(crate) use file::BEGAN;
 
 use crate::generator::Habit;
-use crate::server::{Polling, Settings};
+use crate::server::{ClientSettings, Polling};
 use std::collections::BTreeMap;
 use xqos_core::{Parameters, PolicyKind, Reservation};
 use xqos_text::mistake::Mistake;
@@ -106,23 +106,23 @@ pub struct Scenario {
     pub(crate) warm_up_ns: u64,
     pub(crate) polling: Polling,
     pub(crate) parameters: Parameters,
-    pub(crate) groups: Vec<Group>,
+    pub(crate) groups: Vec<ClientGroup>,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Group {
+pub(crate) struct ClientGroup {
     pub(crate) name: String,
     pub(crate) count: u32,
     pub(crate) is_measured: bool,
     pub(crate) reservation: Option<Reservation>,
-    pub(crate) settings: Settings,
+    pub(crate) settings: ClientSettings,
     /// The seed is that of the file; the simulation derives a seed for each client from it.
     pub(crate) habit: Habit,
 }
 
 impl Scenario {
     /// Applies `settings` to the clients called `name`. An unknown name has no effect.
-    pub fn with(mut self, name: &str, settings: Settings) -> Scenario {
+    pub fn with(mut self, name: &str, settings: ClientSettings) -> Scenario {
         self.groups.iter_mut().filter(|group| group.name == name).for_each(|group| group.settings = settings);
         self
     }

@@ -14,7 +14,7 @@ mod tests;
 
 use crate::generator::{Generator, NextBurst};
 use crate::stock::Stock;
-use crate::workload::{Plan, Run, Workload};
+use crate::workload::{Plan, RequestRun, Workload};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use xqos_abi::trace::{Entry, Event, Level};
@@ -49,7 +49,7 @@ pub enum Refused {
 
 /// Settings for all clients with the same name, in addition to the scenario.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Settings {
+pub struct ClientSettings {
     /// Weight for policy `fair`, in hundredths.
     pub weight: Option<u32>,
     /// A group, and the maximum share of all its members together.
@@ -159,13 +159,13 @@ struct Arrival {
 struct Task {
     asked: Time,
     seen: Time,
-    runs: VecDeque<Run>,
+    runs: VecDeque<RequestRun>,
     /// The time spent on its first request so far, if that request was cut.
     done_ns: u64,
 }
 
 #[derive(Debug)]
-struct Client {
+struct SimulatedClient {
     generator: Generator,
     /// Empty while the client is idle.
     tasks: VecDeque<Task>,
@@ -176,7 +176,7 @@ pub(crate) struct Server {
     scheduler: Scheduler,
     contention: Contention,
     stock: Stock,
-    clients: Vec<Client>,
+    clients: Vec<SimulatedClient>,
     arrivals: BTreeSet<Arrival>,
     /// Input that the server has not seen yet: time, client's index, and `way_ns`.
     inputs: BTreeSet<(Time, usize, u64)>,
@@ -213,12 +213,12 @@ impl Server {
         self.scheduler.handle(self.now, Fact::Connected { client: id, descriptor: descriptor_of(id) });
         self.scheduler.handle(self.now, Fact::SyncPriority { client: id, priority: sync_priority });
         self.stock.connected(id, sync_priority);
-        self.clients.push(Client { generator, tasks: VecDeque::new() });
+        self.clients.push(SimulatedClient { generator, tasks: VecDeque::new() });
         self.expect(index, first);
         id
     }
 
-    pub(crate) fn set(&mut self, client: ClientId, settings: &Settings) {
+    pub(crate) fn set(&mut self, client: ClientId, settings: &ClientSettings) {
         if let Some(weight) = settings.weight {
             self.scheduler.handle(self.now, Fact::Weight { holder: client.into(), weight });
         }

@@ -12,7 +12,7 @@ use xqos_core::{ClientId, Fact, Role, Scheduler, Service, Time};
 
 /// Requests of equal length, one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Run {
+pub struct RequestRun {
     pub requests: u32,
     pub request_ns: u64,
     /// Major opcode + 65536 x minor opcode.
@@ -27,7 +27,7 @@ pub struct Burst {
     pub after_ns: u64,
     /// Input events delivered before the burst.
     pub inputs: u32,
-    pub runs: Vec<Run>,
+    pub runs: Vec<RequestRun>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,7 +51,7 @@ struct Reading {
     plan: Plan,
     done: Option<Time>,
     current: Option<Burst>,
-    of_slice: Vec<Run>,
+    of_slice: Vec<RequestRun>,
     inputs: u32,
 }
 
@@ -93,9 +93,9 @@ impl Workload {
             }
             Entry::Fact(Fact::Input { client }) => Reading::change(reading, client, |one| one.inputs += 1),
             Entry::Fact(Fact::Arrived { client }) => Reading::of(reading, client).arrive(self.began, at),
-            Entry::Request { client, request, bytes, ns } => {
-                Reading::change(reading, client, |one| one.add(Run { requests: 1, request_ns: ns, request, bytes }))
-            }
+            Entry::Request { client, request, bytes, ns } => Reading::change(reading, client, |one| {
+                one.add(RequestRun { requests: 1, request_ns: ns, request, bytes })
+            }),
             Entry::Fact(Fact::Served(Service {
                 client, start, requests, last_request, bytes, still_ready, ..
             })) => {
@@ -155,7 +155,7 @@ impl Reading {
         }
     }
 
-    fn add(&mut self, run: Run) {
+    fn add(&mut self, run: RequestRun) {
         match self.of_slice.last_mut() {
             Some(last) if last.request == run.request && last.request_ns == run.request_ns => last.requests += 1,
             _ => self.of_slice.push(run),
@@ -167,7 +167,7 @@ impl Reading {
         if runs.is_empty() {
             let count = requests.max(1);
             let request_ns = ns / u64::from(count);
-            runs.push(Run { requests: count, request_ns, request, bytes: bytes / count });
+            runs.push(RequestRun { requests: count, request_ns, request, bytes: bytes / count });
         }
         if let Some(burst) = &mut self.current {
             burst.runs.extend(runs);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 //! Parses and validates the text of a scenario file.
 
-use super::{Costs, Group, Regime, Scenario};
+use super::{ClientGroup, Costs, Regime, Scenario};
 use crate::generator::{Habit, Pace};
-use crate::server::{MAX_CLIENTS, Polling, Settings};
-use crate::workload::Run;
+use crate::server::{ClientSettings, MAX_CLIENTS, Polling};
+use crate::workload::RequestRun;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -133,7 +133,7 @@ fn sixteen() -> u32 {
 impl Scenario {
     /// Reads a scenario. Errors refer to it as `file`. The given costs replace those in the text.
     pub fn read(file: &str, text: &str, given: &Costs) -> Result<Scenario, Mistake> {
-        let mut reader = Reader { file, text, costs: BTreeMap::new() };
+        let mut reader = ScenarioReader { file, text, costs: BTreeMap::new() };
         let parsed: File = toml::from_str(text)
             .map_err(|error| reader.mistake(error.span().unwrap_or_default(), error.message().to_owned()))?;
         for (name, value) in &parsed.costs {
@@ -144,13 +144,13 @@ impl Scenario {
     }
 }
 
-struct Reader<'a> {
+struct ScenarioReader<'a> {
     file: &'a str,
     text: &'a str,
     costs: Costs,
 }
 
-impl Reader<'_> {
+impl ScenarioReader<'_> {
     fn mistake(&self, at: Range<usize>, what: impl Into<String>) -> Mistake {
         Mistake::at(self.file, self.text.as_bytes(), at.start, what)
     }
@@ -215,7 +215,7 @@ impl Reader<'_> {
         })
     }
 
-    fn group(&self, spanned: &Spanned<ClientPart>, duration_ns: u64, seed: u64) -> Result<Group, Mistake> {
+    fn group(&self, spanned: &Spanned<ClientPart>, duration_ns: u64, seed: u64) -> Result<ClientGroup, Mistake> {
         let client = spanned.get_ref();
         if client.count == 0 || client.burst.is_empty() {
             let what = format!("'{}' has no clients or no requests: set count and burst", client.name);
@@ -238,8 +238,8 @@ impl Reader<'_> {
             seed,
         };
         let reservation = client.reservation.as_ref().map(|reservation| self.reservation(reservation)).transpose()?;
-        let (name, settings) = (client.name.clone(), Settings::default());
-        Ok(Group { name, count: client.count, is_measured: client.measured, reservation, settings, habit })
+        let (name, settings) = (client.name.clone(), ClientSettings::default());
+        Ok(ClientGroup { name, count: client.count, is_measured: client.measured, reservation, settings, habit })
     }
 
     fn pace(&self, spanned: &Spanned<ClientPart>) -> Result<Pace, Mistake> {
@@ -255,13 +255,13 @@ impl Reader<'_> {
         }
     }
 
-    fn run(&self, spanned: &Spanned<RequestsPart>) -> Result<Run, Mistake> {
+    fn run(&self, spanned: &Spanned<RequestsPart>) -> Result<RequestRun, Mistake> {
         let &RequestsPart { requests, ref each_us, bytes } = spanned.get_ref();
         if !(1..=MAX_REQUESTS).contains(&requests) || !(4..=MAX_BYTES).contains(&bytes) {
             let what = format!("requests are 1 to {MAX_REQUESTS}, with 4 to {MAX_BYTES} bytes each");
             return Err(self.mistake(spanned.span(), what));
         }
-        Ok(Run { requests, request_ns: self.ns(each_us, true)?, request: REQUEST, bytes })
+        Ok(RequestRun { requests, request_ns: self.ns(each_us, true)?, request: REQUEST, bytes })
     }
 
     fn reservation(&self, spanned: &Spanned<ReservationPart>) -> Result<Reservation, Mistake> {

@@ -95,7 +95,7 @@ fn weights_and_caps_apply_by_client_name() {
         + "[[client]]\nname = \"b\"\ncount = 2\nbehaviour = \"busy\"\nburst = [{ each_us = 100 }]\n";
     // Checks the shares of two clients in percent, with a tolerance of one slice.
     #[track_caller]
-    fn are_shared(text: &str, settings: Settings, wanted: [f64; 2]) {
+    fn are_shared(text: &str, settings: ClientSettings, wanted: [f64; 2]) {
         let scenario = read(text).unwrap().with("b", settings).with("nobody", settings);
         let outcome = scenario.simulate(Regime::Policy(PolicyKind::Fair));
         for (name, wanted) in ["a", "b"].into_iter().zip(wanted) {
@@ -103,9 +103,9 @@ fn weights_and_caps_apply_by_client_name() {
             assert!((share - wanted).abs() < 1.0, "{name}: {share} instead of {wanted}");
         }
     }
-    are_shared(&two, Settings::default(), [33.3, 66.7]);
-    are_shared(&two, Settings { weight: Some(25), cap: None }, [66.7, 33.3]);
+    are_shared(&two, ClientSettings::default(), [33.3, 66.7]);
+    are_shared(&two, ClientSettings { weight: Some(25), cap: None }, [66.7, 33.3]);
     let cap = Some((GroupId(7), Ppm(50_000)));
     // The cap limits both clients together.
-    are_shared(&two, Settings { weight: None, cap }, [95.0, 5.0]);
+    are_shared(&two, ClientSettings { weight: None, cap }, [95.0, 5.0]);
 }

@@ -11,8 +11,8 @@ fn plan(id: u16, bursts: Vec<Burst>) -> Plan {
     Plan { id: ClientId(id), identity: Vec::new(), sync_priority: 0, role: Role::NONE, bursts }
 }
 
-fn run(requests: u32, request_ns: u64) -> Run {
-    Run { requests, request_ns, request: 1, bytes: 16 }
+fn run(requests: u32, request_ns: u64) -> RequestRun {
+    RequestRun { requests, request_ns, request: 1, bytes: 16 }
 }
 
 /// A busy client with 1 ms requests, and a client that draws for 1 ms and rests for 7.3 ms.
@@ -59,7 +59,7 @@ fn fair_serves_a_light_client_sooner_than_stock() {
 #[test]
 fn a_light_client_waits_for_a_part_of_a_long_request() {
     let mut workload = busy_and_light();
-    workload.plans[0].bursts[0].runs = vec![Run { request: 70, ..run(100, 17 * MS) }];
+    workload.plans[0].bursts[0].runs = vec![RequestRun { request: 70, ..run(100, 17 * MS) }];
     let whole = longest_response_ns(&events(&workload, &rules(PolicyKind::Fair)), 2);
     assert!(whole > 5 * MS, "{whole} ns with whole requests");
     let cut = Rules { part_ns: MS / 4, ..rules(PolicyKind::Fair) };

@@ -7,7 +7,7 @@ use crate::load::{Distributions, MS, SECOND, US, is_near};
 use std::collections::BTreeMap;
 use xqos_core::{ClientId, Parameters, PolicyKind, Reservation, Role, Time};
 use xqos_sim::server::{Rules, serve};
-use xqos_sim::workload::{Burst, Plan, Run, Workload};
+use xqos_sim::workload::{Burst, Plan, RequestRun, Workload};
 use xqos_testkit::Random;
 use xqos_trace::model::Model;
 use xqos_tune::{Advice, Beat, Client, Room, State, Tuner};
@@ -16,7 +16,7 @@ const BEGAN: u64 = SECOND;
 
 fn plan(id: u16, bursts: impl Iterator<Item = (u64, u32, u64)>) -> Plan {
     let burst = |(after_ns, requests, request_ns)| {
-        let runs = vec![Run { requests, request_ns, request: 1, bytes: 20 }];
+        let runs = vec![RequestRun { requests, request_ns, request: 1, bytes: 20 }];
         Burst { after_ns, inputs: 0, runs }
     };
     let bursts = bursts.map(burst).collect();

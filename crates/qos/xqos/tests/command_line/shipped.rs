@@ -19,7 +19,7 @@ use xqos_rules::rule::Rule;
 use xqos_rules::setting::{Reserve, Setting};
 use xqos_rules::values::Cap;
 use xqos_sim::scenario::{Costs, Regime, Scenario};
-use xqos_sim::server::{Ppm, Settings};
+use xqos_sim::server::{ClientSettings, Ppm};
 
 const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../data/rules.d");
 /// The group of all capped clients; one rule names it.
@@ -193,7 +193,7 @@ impl Evidence {
         let mut scenario = Scenario::read(&file, &text, &costs).unwrap_or_else(|mistake| panic!("{mistake}"));
         let mut regime = Regime::Policy(PolicyKind::Fair);
         for (name, facts) in &self.clients {
-            let mut settings = Settings::default();
+            let mut settings = ClientSettings::default();
             for chosen in rules.evaluate(facts).applied() {
                 match &chosen.setting {
                     Setting::Weight(weight) => settings.weight = Some(weight.0),
