@@ -80,19 +80,19 @@ pub fn pack_header(header: &Header) -> Result<Vec<u8>> {
 }
 
 #[derive(Debug)]
-pub struct Writer {
+pub struct TraceWriter {
     file: File,
     waiting: Vec<Words>,
     bytes: u64,
     records: u64,
 }
 
-impl Writer {
+impl TraceWriter {
     /// Writes the header.
-    pub fn new(mut file: File, header: &Header) -> Result<Writer> {
+    pub fn new(mut file: File, header: &Header) -> Result<TraceWriter> {
         let bytes = pack_header(header)?;
         file.write_all(&bytes).context("cannot write the header of the trace file")?;
-        Ok(Writer { file, waiting: Vec::new(), bytes: bytes.len() as u64, records: 0 })
+        Ok(TraceWriter { file, waiting: Vec::new(), bytes: bytes.len() as u64, records: 0 })
     }
 
     pub fn add(&mut self, words: Words) -> Result<()> {

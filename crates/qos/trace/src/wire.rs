@@ -26,7 +26,7 @@ pub struct Message {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Connection {
+pub struct WireConnection {
     /// "emacs (connection 1)", or its address if the capture does not name the program.
     pub name: String,
     /// The resource base that the server assigned, and when; `None` if the capture lacks the connection setup.
@@ -37,14 +37,14 @@ pub struct Connection {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wire {
-    pub connections: Vec<Connection>,
+    pub connections: Vec<WireConnection>,
     pub names: Vec<String>,
 }
 
 impl Wire {
     /// Reads the lines. `realtime_offset_ns` is that of the trace's header.
     pub fn read(lines: impl BufRead, realtime_offset_ns: i64) -> Result<Wire> {
-        let (mut wire, mut names) = (BTreeMap::<u32, Connection>::new(), IndexSet::new());
+        let (mut wire, mut names) = (BTreeMap::<u32, WireConnection>::new(), IndexSet::new());
         let mut start_ns = None;
         for text in lines.lines() {
             let text = text.context("cannot read the messages")?;
@@ -112,7 +112,7 @@ impl Wire {
     }
 }
 
-impl Connection {
+impl WireConnection {
     /// True if the connection exists at some point of this interval.
     fn is_within(&self, (from, to): (Time, Time)) -> bool {
         /// The two clocks are compared only once, and may differ a little later.
@@ -171,7 +171,7 @@ mod tests {
         let connection = |from: u64, to: u64| {
             let message = Message { at: Time(to * MS), is_request: true, sequence: 1, bytes: 4, name: 0 };
             let accepted = Some((0x40_0000, Time(from * MS)));
-            Connection { name: "xprop".to_owned(), accepted, messages: vec![message] }
+            WireConnection { name: "xprop".to_owned(), accepted, messages: vec![message] }
         };
         // The trace begins at 5 s. It has the second half of the second connection's client, and another client.
         let connections = vec![connection(1000, 2000), connection(3000, 6000), connection(8000, 8100)];

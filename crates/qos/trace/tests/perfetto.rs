@@ -10,7 +10,7 @@ use xqos_abi::trace::{Entry, Event, Reason};
 use xqos_core::{ClientId, Fact, Mode, ReservationKind, Service, Time};
 use xqos_trace::export::perfetto;
 use xqos_trace::names::Names;
-use xqos_trace::wire::{Connection, Message as WireMessage, Wire};
+use xqos_trace::wire::{Message as WireMessage, Wire, WireConnection};
 
 const MS: u64 = 1_000_000;
 const CLOCK_MONOTONIC: u32 = 3;
@@ -148,9 +148,12 @@ fn perfettos_schema_reads_tracks_slices_and_counters() {
 fn messages_on_the_wire_are_instants_below_their_client() {
     let message = |at, is_request| WireMessage { at: Time(at * MS), is_request, sequence: 1, bytes: 20, name: 0 };
     let messages = vec![message(15, true), message(16, false)];
-    let known = Connection { accepted: Some((2 << 20, Time(MS))), messages, ..Connection::default() };
-    let unknown =
-        Connection { name: "connection 2".to_owned(), messages: vec![message(17, true)], ..Connection::default() };
+    let known = WireConnection { accepted: Some((2 << 20, Time(MS))), messages, ..WireConnection::default() };
+    let unknown = WireConnection {
+        name: "connection 2".to_owned(),
+        messages: vec![message(17, true)],
+        ..WireConnection::default()
+    };
     let wire = Wire { connections: vec![known, unknown], names: vec!["InternAtom".to_owned()] };
     let mut bytes = Vec::new();
     perfetto::write(events().into_iter(), &Names::default(), &wire, &mut bytes).unwrap();

@@ -10,7 +10,7 @@ use xqos_core::{ClientId, Fact, Service, Time};
 use xqos_trace::export::page;
 use xqos_trace::file::Header;
 use xqos_trace::names::Names;
-use xqos_trace::wire::{Connection, Message, Wire};
+use xqos_trace::wire::{Message, Wire, WireConnection};
 
 const US: u64 = 1_000;
 /// The number of requests; each has a reply.
@@ -55,8 +55,9 @@ fn wire() -> Wire {
     let mut messages: Vec<Message> =
         (1..=REQUESTS).flat_map(|sequence| [message(sequence, true), message(sequence, false)]).collect();
     messages.sort_by_key(|message| message.at);
-    let known = Connection { name: "emacs".to_owned(), accepted: Some((0x40_0000, Time(600 * US))), messages };
-    let unknown = Connection { name: "10.0.0.1:4000 (connection 2)".to_owned(), accepted: None, messages: Vec::new() };
+    let known = WireConnection { name: "emacs".to_owned(), accepted: Some((0x40_0000, Time(600 * US))), messages };
+    let unknown =
+        WireConnection { name: "10.0.0.1:4000 (connection 2)".to_owned(), accepted: None, messages: Vec::new() };
     Wire { connections: vec![known, unknown], names: vec!["InternAtom".to_owned(), "InternAtom reply".to_owned()] }
 }
 

@@ -11,7 +11,7 @@ use xqos_core::{ClientId, Fact, Parameters, PolicyKind, Role, Service, Time};
 use xqos_sim::Dice;
 use xqos_sim::server::{Rules, serve};
 use xqos_sim::workload::{Burst, Plan, RequestRun, Workload};
-use xqos_trace::file::{Header, Writer};
+use xqos_trace::file::{Header, TraceWriter};
 
 const MS: u64 = 1_000_000;
 const HOUR_NS: u64 = 3_600_000 * MS;
@@ -117,7 +117,7 @@ impl Session {
 
     /// Simulates the session, writes the trace, and returns the request and completion times of each burst.
     pub(super) fn serve(&self, file: &Path, total: &mut FleetSummary) -> Result<Vec<Turn>> {
-        let mut writer = Writer::new(File::create_new(file)?, &self.header())?;
+        let mut writer = TraceWriter::new(File::create_new(file)?, &self.header())?;
         let rules = Rules {
             policy: self.policy,
             parameters: Parameters::default(),

@@ -14,7 +14,7 @@ use xqos_abi::{ClientEntry, entry_flag};
 use xqos_sys::proc::processor_time;
 use xqos_text::escape::printable;
 use xqos_trace::histogram::Histogram;
-use xqos_trace::model::{Figures, Kind};
+use xqos_trace::model::{Figures, RequestTotals};
 use xqos_trace::names::Names;
 
 /// How often the ring is read between samples.
@@ -164,11 +164,11 @@ impl Sampler {
     }
 
     /// The most expensive kinds of requests of a client since its trace began; empty below trace level `requests`.
-    pub fn kinds(&self, base: u32) -> Vec<(String, Kind)> {
+    pub fn kinds(&self, base: u32) -> Vec<(String, RequestTotals)> {
         let Some(client) = self.feed.model.present().find(|client| client.identity.base == base) else {
             return Vec::new();
         };
-        let mut kinds: Vec<(String, Kind)> =
+        let mut kinds: Vec<(String, RequestTotals)> =
             client.total.kinds.iter().map(|(&request, &kind)| (self.names.of(request), kind)).collect();
         kinds.sort_by_key(|(_, kind)| std::cmp::Reverse(kind.ns));
         kinds

@@ -14,7 +14,7 @@ mod web;
 use crate::file::Header;
 use crate::model::{Burst, Model};
 use crate::names::Names;
-use crate::wire::{Connection, Wire};
+use crate::wire::{Wire, WireConnection};
 use base64::display::Base64Display;
 use base64::engine::general_purpose::STANDARD;
 use indexmap::IndexSet;
@@ -289,7 +289,7 @@ fn wire_lanes(wire: &Wire, model: &Model) -> (Vec<(usize, Messages)>, Vec<Lane>)
     (of_clients, of_others)
 }
 
-fn directions(connection: &Connection, model: &Model) -> [Direction; 2] {
+fn directions(connection: &WireConnection, model: &Model) -> [Direction; 2] {
     let mut directions: [Direction; 2] = Default::default();
     for message in &connection.messages {
         let direction = &mut directions[usize::from(!message.is_request)];

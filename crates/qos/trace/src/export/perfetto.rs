@@ -9,7 +9,7 @@
 //! hide everything else.
 
 use crate::file::write_varint;
-use crate::model::{Budget, Burst, Model, Run, Running};
+use crate::model::{Budget, Burst, Model, Running, ThreadRun};
 use crate::names::Names;
 use crate::show::cause;
 use crate::wire::Wire;
@@ -107,7 +107,7 @@ fn wire_uuid(at: usize) -> u64 {
 
 /// Writes a trace, and the messages of a capture if there is one.
 pub fn write(events: impl Iterator<Item = Event>, names: &Names, wire: &Wire, out: &mut impl Write) -> io::Result<()> {
-    let mut writer = Writer {
+    let mut writer = PerfettoWriter {
         out,
         model: Model::new(),
         names,
@@ -125,7 +125,7 @@ pub fn write(events: impl Iterator<Item = Event>, names: &Names, wire: &Wire, ou
     writer.finish()
 }
 
-struct Writer<'a, W> {
+struct PerfettoWriter<'a, W> {
     out: &'a mut W,
     model: Model,
     names: &'a Names,
@@ -139,7 +139,7 @@ struct Writer<'a, W> {
     first: bool,
 }
 
-impl<W: Write> Writer<'_, W> {
+impl<W: Write> PerfettoWriter<'_, W> {
     fn take(&mut self, event: &Event) -> io::Result<()> {
         if self.first {
             self.clocks(event.at)?;
@@ -219,7 +219,7 @@ impl<W: Write> Writer<'_, W> {
         Ok(track)
     }
 
-    fn ran(&mut self, run: Run) -> io::Result<()> {
+    fn ran(&mut self, run: ThreadRun) -> io::Result<()> {
         let track = self.processor(run.cpu)?;
         self.slice(track, &self.model.thread_name(run.thread), [run.from, run.to])
     }

@@ -58,11 +58,11 @@ pub struct Figures {
     /// Time during which the client was runnable but had no processor, according to kernel events.
     pub without_processor_ns: u64,
     /// Figures by kind of request, if requests were traced.
-    pub kinds: BTreeMap<u32, Kind>,
+    pub kinds: BTreeMap<u32, RequestTotals>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Kind {
+pub struct RequestTotals {
     pub count: u64,
     pub ns: u64,
     pub longest_ns: u64,

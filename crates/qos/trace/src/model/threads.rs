@@ -43,7 +43,7 @@ impl Threads {
 
 /// An interval in which a processor ran a thread.
 #[derive(Clone, Copy, Debug)]
-pub struct Run {
+pub struct ThreadRun {
     pub cpu: u32,
     pub thread: u32,
     pub from: Time,
@@ -56,7 +56,7 @@ pub struct Running(BTreeMap<u32, (u32, Time)>);
 
 impl Running {
     /// Takes an event. If it ends a run, returns that run; the first one of a processor has lasted since `began`.
-    pub fn take(&mut self, event: &Event, began: Time) -> Option<Run> {
+    pub fn take(&mut self, event: &Event, began: Time) -> Option<ThreadRun> {
         let Entry::Switch { cpu, from, to, .. } = event.what else { return None };
         let (thread, since) = self.0.insert(cpu, (to, event.at)).unwrap_or((from, began));
         // If events were lost, it is unknown which thread ran.
@@ -64,14 +64,14 @@ impl Running {
     }
 
     /// The runs that have not ended.
-    pub fn unfinished(self, now: Time) -> impl Iterator<Item = Run> {
+    pub fn unfinished(self, now: Time) -> impl Iterator<Item = ThreadRun> {
         self.0.into_iter().filter_map(move |(cpu, (thread, since))| run(cpu, thread, since, now))
     }
 }
 
 /// Thread 0 is the idle thread.
-fn run(cpu: u32, thread: u32, from: Time, to: Time) -> Option<Run> {
-    (thread != 0 && from < to).then_some(Run { cpu, thread, from, to })
+fn run(cpu: u32, thread: u32, from: Time, to: Time) -> Option<ThreadRun> {
+    (thread != 0 && from < to).then_some(ThreadRun { cpu, thread, from, to })
 }
 
 impl Model {

@@ -19,7 +19,7 @@ use xqos_core::{ClientId, Parameters, PolicyKind, Role, Time};
 use xqos_sim::server::{Rules, serve};
 use xqos_sim::workload::{Burst, Plan, RequestRun, Workload};
 use xqos_sys::Attributes;
-use xqos_trace::file::{Header, Writer};
+use xqos_trace::file::{Header, TraceWriter};
 
 const MS: u64 = 1_000_000;
 /// Long enough that a delay of several milliseconds on a busy machine is only a few percent of a frame.
@@ -49,7 +49,7 @@ fn trace(path: &Path) {
     let workload = Workload { began: Time(1_000 * MS), ended: Time(10_000 * MS), plans };
     let (policy, parameters) = (PolicyKind::Fair, Parameters::default());
     let rules = Rules { policy, parameters, reservations: Default::default(), watches: true, part_ns: 0 };
-    let mut writer = Writer::new(File::create(path).unwrap(), &Header::default()).unwrap();
+    let mut writer = TraceWriter::new(File::create(path).unwrap(), &Header::default()).unwrap();
     serve(&workload, &rules, |event| writer.add(event.encode()).unwrap()).unwrap();
     writer.flush().unwrap();
 }
@@ -79,7 +79,7 @@ fn an_unusable_trace_is_reported_in_one_line() {
     let folder = Folder::new("suggest-bad");
     let (missing, strange, empty) = (folder.file("missing"), folder.file("strange"), folder.file("empty.trace"));
     std::fs::write(&strange, "no trace at all").unwrap();
-    Writer::new(File::create(&empty).unwrap(), &Header::default()).unwrap();
+    TraceWriter::new(File::create(&empty).unwrap(), &Header::default()).unwrap();
     ended(xqos().args(["suggest", &missing])).failed_saying(&[&missing, "cannot read"]);
     ended(xqos().args(["suggest", &strange])).failed_saying(&[&strange, "not a trace of xqos"]);
     ended(xqos().args(["suggest", &empty])).failed_saying(&[&empty, "no client had work", "record while"]);

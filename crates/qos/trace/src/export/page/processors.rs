@@ -2,7 +2,7 @@
 //! The lanes of processors: the threads that the kernel ran, interrupts and wake-ups.
 
 use super::Column;
-use crate::model::{Model, Owner, Run, Running};
+use crate::model::{Model, Owner, Running, ThreadRun};
 use indexmap::IndexSet;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -68,7 +68,7 @@ impl Processors {
         }
     }
 
-    fn run(&mut self, run: Run, model: &Model) {
+    fn run(&mut self, run: ThreadRun, model: &Model) {
         let lane = self.lanes.entry(run.cpu).or_default();
         lane.runs[0].push(model.since_start_ns(run.from));
         lane.runs[1].push(model.since_start_ns(run.to));

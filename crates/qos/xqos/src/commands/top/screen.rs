@@ -35,7 +35,7 @@ use xqos_agent::sample::{ClientSample, Sample, Sampler};
 use xqos_cli::program::one_line;
 use xqos_sys::{self as sys, Signals};
 use xqos_text::quantity::{Micros, Reservation};
-use xqos_trace::model::Kind;
+use xqos_trace::model::RequestTotals;
 
 /// Number of samples kept for each client's history.
 const HISTORY: usize = 240;
@@ -262,7 +262,7 @@ impl View {
         wanted.is_empty() || has(program) || title.is_some_and(has) || pid.is_some_and(|pid| pid.to_string() == wanted)
     }
 
-    fn draw(&mut self, frame: &mut Frame, sample: &Sample, display: &str, kinds: &[(String, Kind)]) {
+    fn draw(&mut self, frame: &mut Frame, sample: &Sample, display: &str, kinds: &[(String, RequestTotals)]) {
         let area = frame.area();
         let lines = self.head(sample, display, area);
         let heights = [Constraint::Length(lines.len() as u16), Constraint::Min(3), Constraint::Length(1)];

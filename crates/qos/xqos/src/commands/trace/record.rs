@@ -19,7 +19,7 @@ use xqos_cli::program::one_line;
 use xqos_core::Time;
 use xqos_sys::{self as sys, Signals};
 use xqos_text::quantity::Micros;
-use xqos_trace::file::{Header, Writer};
+use xqos_trace::file::{Header, TraceWriter};
 use xqos_trace::kernel::Kernel;
 use xqos_trace::model::{Burst, Model};
 use xqos_trace::show;
@@ -94,7 +94,7 @@ impl Arguments {
         let source = Source::open(&session, self.level, self.ring)?;
         let header = source.header(info.server_pid, kernel.is_some())?;
         let file = output::recording(&self.file, 0o666)?;
-        let writer = Writer::new(file, &header).inspect_err(|_| output::discard(&self.file))?;
+        let writer = TraceWriter::new(file, &header).inspect_err(|_| output::discard(&self.file))?;
         let mut recorder = Recorder {
             arguments: self,
             source,
@@ -126,7 +126,7 @@ struct Recorder<'a> {
     model: Model,
     /// While this is set, the file is empty.
     backlog: Option<Backlog>,
-    writer: Writer,
+    writer: TraceWriter,
     /// When the trigger fired, and the burst that fired it.
     triggered: Option<(Instant, Burst)>,
     /// All records until this time have been read.

@@ -167,7 +167,7 @@ const CLIENT of client: ClientFigures as JSON;
 impl ClientFigures {
     fn of(client: &Client, name: String, share: f64, is_summed: bool, names: &Names) -> ClientFigures {
         let total = client.total.clone();
-        let kind = |(&request, kind): (&u32, &xqos_trace::model::Kind)| RequestFigures {
+        let kind = |(&request, kind): (&u32, &xqos_trace::model::RequestTotals)| RequestFigures {
             name: names.of(request),
             count: kind.count,
             ms: ms(kind.ns),

@@ -11,7 +11,7 @@ use xqos_agent::why::Recording;
 use xqos_cli::output;
 use xqos_text::time;
 use xqos_trace::export::page;
-use xqos_trace::file::Writer;
+use xqos_trace::file::TraceWriter;
 use xqos_trace::names::Names;
 use xqos_trace::why::diagnose;
 
@@ -50,7 +50,7 @@ impl Folders {
             output::write(&folder.join(FILES[0]), 0o666, text.as_bytes())?;
             let page = page::render(header, events(), &names, additions)?;
             output::write(&folder.join(FILES[1]), 0o666, page.as_bytes())?;
-            let mut writer = Writer::new(output::recording(&folder.join(FILES[2]), 0o666)?, header)?;
+            let mut writer = TraceWriter::new(output::recording(&folder.join(FILES[2]), 0o666)?, header)?;
             records.iter().try_for_each(|&words| writer.add(words))?;
             writer.flush()
         };

@@ -14,13 +14,13 @@ use xqos_agent::field::explained;
 use xqos_agent::sample::{CLIENT, ClientSample};
 use xqos_text::time::of_ms;
 use xqos_text::width::{Align, columns, padded};
-use xqos_trace::model::Kind;
+use xqos_trace::model::RequestTotals;
 
 type Pick = fn(&Point) -> f64;
 
 impl View {
     /// `kinds` are the client's most expensive kinds of requests; empty if requests are not timed.
-    pub fn draw_detail(&self, frame: &mut Frame, area: Rect, row: &Row, kinds: &[(String, Kind)]) {
+    pub fn draw_detail(&self, frame: &mut Frame, area: Rect, row: &Row, kinds: &[(String, RequestTotals)]) {
         let client: &ClientSample = &row.client;
         let lines = facts(row, usize::from(area.width));
         let is_single = !row.is_group();
@@ -112,7 +112,7 @@ fn facts(row: &Row, width: usize) -> Vec<Line<'static>> {
 }
 
 /// The kinds of requests that take the most time, in at most `height` lines.
-fn expensive(kinds: &[(String, Kind)], height: u16) -> Vec<Line<'static>> {
+fn expensive(kinds: &[(String, RequestTotals)], height: u16) -> Vec<Line<'static>> {
     let mut lines = vec![bold("Most expensive kinds of requests".to_owned())];
     if kinds.is_empty() {
         lines.push(Line::from("not timed: press R to time each request, which costs tens of nanoseconds each"));
@@ -160,7 +160,7 @@ mod tests {
         }
     }
 
-    fn screen(view: &View, client: &ClientSample, kinds: &[(String, Kind)], height: u16) -> String {
+    fn screen(view: &View, client: &ClientSample, kinds: &[(String, RequestTotals)], height: u16) -> String {
         let mut terminal = Terminal::new(TestBackend::new(80, height)).unwrap();
         let key = Key::Client(connection(&client.entry));
         let row = Row { key, client: Cow::Borrowed(client), members: 0, depth: 0, is_folded: false };
@@ -200,7 +200,8 @@ mod tests {
 
     #[test]
     fn eighty_columns_show_what_the_table_has_no_room_for() {
-        let kinds = [("PutImage".to_owned(), Kind { count: 3, ns: 5_000_000, longest_ns: 3_000_000, bytes: 9 })];
+        let kinds =
+            [("PutImage".to_owned(), RequestTotals { count: 3, ns: 5_000_000, longest_ns: 3_000_000, bytes: 9 })];
         let screen = screen(&View::default(), &of(&entry()), &kinds, 20);
         for words in [
             "SYNC             -1000",
