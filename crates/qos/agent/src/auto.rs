@@ -32,7 +32,7 @@ use xqos_abi::{ClientEntry, ServerInfo};
 use xqos_client::Error as Answer;
 use xqos_core as core;
 use xqos_text::quantity::Reservation;
-use xqos_tune::{Advice, Report, Room, Tuner};
+use xqos_tune::{Advice, RhythmReport, Room, Tuner};
 
 /// How often the ring is read while a client is active; a decision needs about a dozen bursts.
 const ACTIVE: Duration = Duration::from_millis(100);
@@ -331,7 +331,7 @@ impl Auto {
         })
     }
 
-    fn report(&self, client: u32) -> Option<Report> {
+    fn report(&self, client: u32) -> Option<RhythmReport> {
         self.tuner.reports().find(|(key, _)| *key == client).map(|(_, report)| report)
     }
 

@@ -102,7 +102,7 @@ mod tests {
         let longest = Longest::new(&LongRequest::default(), 0, &Names::default());
         let mut responses = Histogram::default();
         responses.add(1);
-        let measured = Some(xqos_tune::Client::default().report());
+        let measured = Some(xqos_tune::ClientAnalysis::default().report());
         let client = ClientSample { responses: Some(responses), measured, ..crate::fixture::client(&entry) };
         let server = Server { longest_requests: vec![longest], ..Server::default() };
         let (clients, departed) = (vec![client], vec![Departed::default()]);

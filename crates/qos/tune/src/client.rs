@@ -20,7 +20,7 @@
 
 use crate::demand::{Demand, LEAST_BUDGET_NS};
 use crate::detector::{Beat, Condition, Detection, Detector, GAPS_NS};
-use crate::follow::{Follow, Verdict};
+use crate::follow::{BeatChange, Follow};
 use crate::jobs::{Burst, Job, JoinResult, Joiner, LONGEST_NS};
 use crate::order;
 use crate::period::{Fit, SHORTEST_NS};
@@ -53,7 +53,7 @@ pub struct Need {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum RhythmState {
     /// Not enough jobs yet.
     Gathering,
     Periodic,
@@ -65,8 +65,8 @@ pub enum State {
 
 /// The results for a client, for display.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Report {
-    pub state: State,
+pub struct RhythmReport {
+    pub state: RhythmState,
     /// The clock or loop that drives a periodic client.
     pub beat: Option<Beat>,
     /// The best fit, even if it was not accepted.
@@ -116,7 +116,7 @@ struct Memory {
 }
 
 #[derive(Debug, Default)]
-pub struct Client {
+pub struct ClientAnalysis {
     phase: Phase,
     need: Option<Need>,
     memory: Option<Memory>,
@@ -128,7 +128,7 @@ pub struct Client {
     seen: Option<Fit>,
 }
 
-impl Client {
+impl ClientAnalysis {
     /// Takes a burst. Bursts must be in order of time.
     pub fn take(&mut self, burst: Burst) {
         self.advance(burst.start);
@@ -163,7 +163,7 @@ impl Client {
         }
     }
 
-    /// Whether the client has had no burst for so long that [`advance`](Client::advance) need not be called.
+    /// Whether the client has had no burst for so long that [`advance`](ClientAnalysis::advance) need not be called.
     pub(crate) fn is_silent(&self) -> bool {
         matches!(self.phase, Phase::Silent)
     }
@@ -178,13 +178,13 @@ impl Client {
         self.need
     }
 
-    pub fn report(&self) -> Report {
+    pub fn report(&self) -> RhythmReport {
         let state = match &self.phase {
-            Phase::Gathering(_) => State::Gathering,
-            Phase::Periodic(_) => State::Periodic,
-            Phase::Aperiodic { .. } if self.failures >= PAUSES_NS.len() => State::GivenUp,
-            Phase::Aperiodic { .. } => State::Aperiodic,
-            Phase::Silent => State::Silent,
+            Phase::Gathering(_) => RhythmState::Gathering,
+            Phase::Periodic(_) => RhythmState::Periodic,
+            Phase::Aperiodic { .. } if self.failures >= PAUSES_NS.len() => RhythmState::GivenUp,
+            Phase::Aperiodic { .. } => RhythmState::Aperiodic,
+            Phase::Silent => RhythmState::Silent,
         };
         let periodic = match &self.phase {
             Phase::Periodic(periodic) => Some(periodic),
@@ -192,7 +192,7 @@ impl Client {
         };
         let beat = periodic.map(|periodic| periodic.follow.beat);
         let unsure = self.seen.map_or(1.0, |fit| 1.0 - fit.near);
-        Report {
+        RhythmReport {
             state,
             beat,
             seen: self.seen,
@@ -281,8 +281,8 @@ impl Client {
         let period_ns = periodic.period_ns();
         periodic.demand.take(&job, period_ns);
         match periodic.follow.take(job) {
-            Verdict::Kept | Verdict::Changed(_) => self.adjust(),
-            Verdict::Gone => self.begin_anew(job.end),
+            BeatChange::Kept | BeatChange::Changed(_) => self.adjust(),
+            BeatChange::Gone => self.begin_anew(job.end),
         }
     }
 

@@ -38,7 +38,7 @@ const ANOTHER_PERCENT: u64 = 2;
 const SAME_PERCENT: u64 = 1;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Verdict {
+pub(crate) enum BeatChange {
     Kept,
     Changed(Beat),
     Gone,
@@ -59,14 +59,14 @@ impl Follow {
         Follow { beat, jobs: kept, since_estimate: 0, failures: 0, another: None }
     }
 
-    pub(crate) fn take(&mut self, job: Job) -> Verdict {
+    pub(crate) fn take(&mut self, job: Job) -> BeatChange {
         order::keep(&mut self.jobs, JOBS_KEPT, job);
         if self.is_off() {
-            return Verdict::Gone;
+            return BeatChange::Gone;
         }
         self.since_estimate += 1;
         if self.since_estimate < ESTIMATE_EVERY {
-            return Verdict::Kept;
+            return BeatChange::Kept;
         }
         self.since_estimate = 0;
         match estimate(&self.jobs) {
@@ -84,31 +84,31 @@ impl Follow {
         self.jobs.get(self.jobs.len().saturating_sub(off)).map_or(Time(0), |job| job.start)
     }
 
-    fn compare(&mut self, beat: Beat) -> Verdict {
+    fn compare(&mut self, beat: Beat) -> BeatChange {
         let is_comparable = matches!(beat, Beat::Clock(_)) == matches!(self.beat, Beat::Clock(_));
         // A loop that is served immediately looks like a clock. If its rests changed, the interval check would notice.
         if !is_comparable {
-            return Verdict::Kept;
+            return BeatChange::Kept;
         }
         self.failures = 0;
         if beat.agrees(&self.beat, ANOTHER_PERCENT) {
             self.another = None;
-            return Verdict::Kept;
+            return BeatChange::Kept;
         }
         let before = self.another.replace(beat);
         if before.is_some_and(|before| beat.agrees(&before, SAME_PERCENT)) {
             (self.beat, self.another) = (beat, None);
-            return Verdict::Changed(beat);
+            return BeatChange::Changed(beat);
         }
-        Verdict::Kept
+        BeatChange::Kept
     }
 
-    fn miss(&mut self) -> Verdict {
+    fn miss(&mut self) -> BeatChange {
         if matches!(self.beat, Beat::Loop(_)) {
-            return Verdict::Kept;
+            return BeatChange::Kept;
         }
         self.failures += 1;
-        if self.failures >= MAX_FAILURES { Verdict::Gone } else { Verdict::Kept }
+        if self.failures >= MAX_FAILURES { BeatChange::Gone } else { BeatChange::Kept }
     }
 
     fn is_off(&self) -> bool {
@@ -156,11 +156,11 @@ mod tests {
     }
 
     /// The first verdict other than `Kept` after a change of pattern, and the number of jobs until then.
-    fn change(before_us: &[u64], after_us: &[u64]) -> Option<(usize, Verdict)> {
+    fn change(before_us: &[u64], after_us: &[u64]) -> Option<(usize, BeatChange)> {
         let known = jobs(Time(0), before_us, 24);
         let mut follow = Follow::new(estimate(&known).unwrap(), &known);
         let then = jobs(known[23].start, after_us, 200);
-        then.iter().zip(1..).map(|(job, i)| (i, follow.take(*job))).find(|(_, verdict)| *verdict != Verdict::Kept)
+        then.iter().zip(1..).map(|(job, i)| (i, follow.take(*job))).find(|(_, verdict)| *verdict != BeatChange::Kept)
     }
 
     #[test]
@@ -169,13 +169,16 @@ mod tests {
             [(40_000, 33_333), (33_333, 40_000), (16_667, 33_333), (33_333, 16_667), (33_333, 41_667)]
         {
             let (after_jobs, verdict) = change(&[before], &[after]).unwrap();
-            assert!(verdict == Verdict::Gone && after_jobs <= 6, "{before} -> {after}: {verdict:?} after {after_jobs}");
+            assert!(
+                verdict == BeatChange::Gone && after_jobs <= 6,
+                "{before} -> {after}: {verdict:?} after {after_jobs}"
+            );
         }
     }
 
     #[test]
     fn a_similar_rate_is_adopted_without_a_break() {
-        let Some((_, Verdict::Changed(beat))) = change(&[41_667], &[40_000]) else { panic!("24 became 25") };
+        let Some((_, BeatChange::Changed(beat))) = change(&[41_667], &[40_000]) else { panic!("24 became 25") };
         assert!(beat.length_ns().abs_diff(40_000_000) < 400_000, "{beat:?}");
     }
 
@@ -190,6 +193,6 @@ mod tests {
     #[test]
     fn a_client_that_loses_its_period_has_none() {
         let (_, verdict) = change(&[40_000], &[13_000, 90_000, 31_000, 160_000, 55_000, 9_000, 70_000]).unwrap();
-        assert_eq!(verdict, Verdict::Gone);
+        assert_eq!(verdict, BeatChange::Gone);
     }
 }

@@ -30,7 +30,7 @@ mod period;
 mod share;
 mod tuner;
 
-pub use client::{Client, Need, Report, State};
+pub use client::{ClientAnalysis, Need, RhythmReport, RhythmState};
 pub use closed_loop::LoopFit;
 pub use detector::Beat;
 pub use jobs::Burst;

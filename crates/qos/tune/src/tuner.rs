@@ -15,7 +15,7 @@
 //!
 //! Invariant: once all advice is followed, the reservations fit into the given room.
 
-use crate::client::{Client, Need, Report};
+use crate::client::{ClientAnalysis, Need, RhythmReport};
 use crate::jobs::{Burst, LONGEST_NS};
 use crate::order;
 use crate::share::{Room, WeightedNeed, divide};
@@ -44,7 +44,7 @@ pub struct Tuner<K> {
 
 #[derive(Debug, Default)]
 struct Tuned {
-    client: Client,
+    client: ClientAnalysis,
     weight: u32,
     since: Time,
     granted: Option<Reservation>,
@@ -85,7 +85,7 @@ impl<K: Ord + Copy> Tuner<K> {
         }
     }
 
-    pub fn reports(&self) -> impl Iterator<Item = (K, Report)> + '_ {
+    pub fn reports(&self) -> impl Iterator<Item = (K, RhythmReport)> + '_ {
         self.clients.iter().map(|(&key, tuned)| (key, tuned.client.report()))
     }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Explains the decision for a client.
 
-use xqos_tune::{Beat, Report, State};
+use xqos_tune::{Beat, RhythmReport, RhythmState};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NotReserved {
@@ -14,17 +14,17 @@ pub enum NotReserved {
 
 impl NotReserved {
     /// The reason why the tuner reserves nothing for a client; `None` if no reason is known yet.
-    pub fn of(report: &Report) -> Option<NotReserved> {
+    pub fn of(report: &RhythmReport) -> Option<NotReserved> {
         match (report.state, report.need) {
-            (State::Gathering, _) => None,
-            (State::Periodic, None) => Some(NotReserved::Light),
-            (State::Periodic, Some(_)) => Some(NotReserved::NoRoom),
-            (State::Aperiodic | State::GivenUp, _) => Some(NotReserved::Aperiodic),
-            (State::Silent, _) => Some(NotReserved::Silent),
+            (RhythmState::Gathering, _) => None,
+            (RhythmState::Periodic, None) => Some(NotReserved::Light),
+            (RhythmState::Periodic, Some(_)) => Some(NotReserved::NoRoom),
+            (RhythmState::Aperiodic | RhythmState::GivenUp, _) => Some(NotReserved::Aperiodic),
+            (RhythmState::Silent, _) => Some(NotReserved::Silent),
         }
     }
 
-    pub fn sentence(self, report: &Report) -> String {
+    pub fn sentence(self, report: &RhythmReport) -> String {
         match self {
             NotReserved::Light => format!("it {}, which it gets without a reservation", needs(report)),
             NotReserved::Aperiodic => "its work has no steady rhythm".to_owned(),
@@ -34,14 +34,14 @@ impl NotReserved {
     }
 }
 
-pub fn rhythm(report: &Report) -> Option<String> {
+pub fn rhythm(report: &RhythmReport) -> Option<String> {
     Some(match report.beat? {
         Beat::Clock(fit) => format!("draws {:.1} times a second", 1e9 / fit.period_ns.max(1) as f64),
         Beat::Loop(rest) => format!("pauses for {:.1} ms after each reply", rest.rest_ns as f64 / 1e6),
     })
 }
 
-fn needs(report: &Report) -> String {
+fn needs(report: &RhythmReport) -> String {
     let period_ns = match report.beat {
         Some(Beat::Clock(fit)) => fit.period_ns,
         Some(Beat::Loop(rest)) => rest.rest_ns.saturating_add(report.mean_ns),
@@ -64,11 +64,11 @@ pub fn too_few_jobs(jobs: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use xqos_tune::{Burst, Client};
+    use xqos_tune::{Burst, ClientAnalysis};
 
     /// The report on a film of 25 frames per second, with this much server time for each frame.
-    fn film(served_us: u64) -> Report {
-        let mut client = Client::default();
+    fn film(served_us: u64) -> RhythmReport {
+        let mut client = ClientAnalysis::default();
         for frame in 0..100 {
             let start = xqos_core::Time(1_000_000_000 + frame * 40_000_000);
             let served_ns = served_us * 1000;

@@ -14,7 +14,7 @@ use xqos_text::quantity::Reservation;
 use xqos_text::time::of_ns;
 use xqos_trace::histogram::Histogram;
 use xqos_trace::names::opcodes;
-use xqos_tune::{Report, State};
+use xqos_tune::{RhythmReport, RhythmState};
 
 pub const WAITS: usize = WAIT_BOUNDS_NS.len() + 1;
 
@@ -42,7 +42,7 @@ pub struct ClientSample {
     /// Scheduling of its main thread, if it is not the default.
     pub cpu: Option<Processor>,
     /// Result of the measurement that `auto` uses.
-    pub measured: Option<Report>,
+    pub measured: Option<RhythmReport>,
 }
 
 fields! {
@@ -331,16 +331,16 @@ fn soft(kind: ReservationKind) -> Value {
     Value::or_none(soft_rule(kind), |rule| Value::Text(rule.to_owned()))
 }
 
-fn state(report: Report) -> &'static str {
+fn state(report: RhythmReport) -> &'static str {
     match report.state {
-        State::Gathering => "gathering",
-        State::Periodic => "periodic",
-        State::Aperiodic | State::GivenUp => "aperiodic",
-        State::Silent => "silent",
+        RhythmState::Gathering => "gathering",
+        RhythmState::Periodic => "periodic",
+        RhythmState::Aperiodic | RhythmState::GivenUp => "aperiodic",
+        RhythmState::Silent => "silent",
     }
 }
 
-fn found(report: Report) -> Value {
+fn found(report: RhythmReport) -> Value {
     let need = report.need.map(|need| format!(" {} / {}", of_ns(need.budget_ns), of_ns(need.period_ns)));
     Value::Text(format!("{}{}, confidence {:.2}", state(report), need.unwrap_or_default(), report.confidence))
 }

@@ -34,7 +34,7 @@ pub struct Sampler {
     titles_at: Option<Instant>,
     /// Also lists our own connection.
     with_own: bool,
-    measured: BTreeMap<u32, xqos_tune::Client>,
+    measured: BTreeMap<u32, xqos_tune::ClientAnalysis>,
 }
 
 impl Sampler {
@@ -127,7 +127,7 @@ impl Sampler {
                 process_share: processes.get(&entry.pid).copied(),
                 longest_request: self.names.of(entry.longest_request),
                 cpu: Some(entry.pid).filter(|&pid| pid > 0 && is_here).and_then(Processor::of),
-                measured: self.measured.get(&entry.client).map(xqos_tune::Client::report),
+                measured: self.measured.get(&entry.client).map(xqos_tune::ClientAnalysis::report),
                 ..ClientSample::new(entry, before, list.now_ns, server.running)
             })
             .collect();

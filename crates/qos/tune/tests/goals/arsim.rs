@@ -11,7 +11,7 @@ use crate::load::{Course, Distributions, Frame, MS, SECOND, US, player};
 use std::collections::VecDeque;
 use xqos_core::Time;
 use xqos_testkit::Random;
-use xqos_tune::{Burst, Client, Need};
+use xqos_tune::{Burst, ClientAnalysis, Need};
 
 #[derive(Default)]
 struct Arsim {
@@ -57,7 +57,7 @@ fn of_arsim(frames: &[Frame], period_ns: u64) -> Course {
 }
 
 fn of_ours(frames: &[Frame], period_ns: u64) -> Course {
-    let (mut client, mut course, mut before) = (Client::default(), Course::default(), None);
+    let (mut client, mut course, mut before) = (ClientAnalysis::default(), Course::default(), None);
     for frame in frames {
         client.advance(frame.start);
         let need = client.need();

@@ -4,7 +4,7 @@
 use crate::load::{Distributions, MS, SECOND};
 use xqos_core::{Reservation, ReservationKind, Time};
 use xqos_testkit::Random;
-use xqos_tune::{Advice, Burst, Client, Room, Tuner};
+use xqos_tune::{Advice, Burst, ClientAnalysis, Room, Tuner};
 
 /// Random lengths, from zero to the maximum. Most of them are typical of real clients.
 fn length(random: &mut Random) -> u64 {
@@ -52,7 +52,7 @@ fn check(reservation: &Reservation) {
 fn any_client_keeps_the_bounds() {
     let mut needs = 0;
     for seed in xqos_testkit::seeds(200) {
-        let mut client = Client::default();
+        let mut client = ClientAnalysis::default();
         for burst in bursts(seed, 1500) {
             client.take(burst);
             let report = client.report();

@@ -3,7 +3,7 @@
 
 use xqos_core::Time;
 use xqos_testkit::Random;
-use xqos_tune::{Burst, Client, Need};
+use xqos_tune::{Burst, ClientAnalysis, Need};
 
 pub const US: u64 = 1_000;
 pub const MS: u64 = 1_000_000;
@@ -93,7 +93,7 @@ pub struct Course {
 
 /// Plays these frames to a client. Its needs are granted immediately.
 pub fn course(frames: &[Frame]) -> Course {
-    let (mut client, mut course) = (Client::default(), Course::default());
+    let (mut client, mut course) = (ClientAnalysis::default(), Course::default());
     let mut need = None;
     for frame in frames {
         client.advance(frame.start);

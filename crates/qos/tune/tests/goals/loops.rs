@@ -10,7 +10,7 @@ use xqos_sim::server::{Rules, serve};
 use xqos_sim::workload::{Burst, Plan, RequestRun, Workload};
 use xqos_testkit::Random;
 use xqos_trace::model::Model;
-use xqos_tune::{Advice, Beat, Client, Room, State, Tuner};
+use xqos_tune::{Advice, Beat, ClientAnalysis, RhythmState, Room, Tuner};
 
 const BEGAN: u64 = SECOND;
 
@@ -93,11 +93,11 @@ fn a_loop_under_load_gets_its_idle_period() {
 
 #[test]
 fn a_client_without_rests_is_no_loop() {
-    let mut client = Client::default();
+    let mut client = ClientAnalysis::default();
     for i in 0..10_000 {
         let start = Time(BEGAN + i * 130 * US);
         client.take(xqos_tune::Burst { start, end: start.after(90 * US), served_ns: 90 * US });
     }
     assert_eq!(client.need(), None);
-    assert!(matches!(client.report().state, State::Gathering | State::Aperiodic), "{:?}", client.report());
+    assert!(matches!(client.report().state, RhythmState::Gathering | RhythmState::Aperiodic), "{:?}", client.report());
 }

@@ -6,7 +6,7 @@ use xqos_abi::trace::{Entry, Event, Reason};
 use xqos_core::{ClientId, Fact, Mode, Service, Time};
 use xqos_testkit::Random;
 use xqos_trace::model::Model;
-use xqos_tune::{Burst, Client, State};
+use xqos_tune::{Burst, ClientAnalysis, RhythmState};
 
 const BEGAN: u64 = SECOND;
 const FRAME: u64 = 40 * MS;
@@ -36,8 +36,8 @@ fn film(work_ns: u64, stolen_ns: u64, seconds: u64) -> Vec<Burst> {
     bursts
 }
 
-fn watched(bursts: &[Burst]) -> Client {
-    let mut client = Client::default();
+fn watched(bursts: &[Burst]) -> ClientAnalysis {
+    let mut client = ClientAnalysis::default();
     bursts.iter().for_each(|&burst| client.take(burst));
     client
 }
@@ -46,7 +46,7 @@ fn watched(bursts: &[Burst]) -> Client {
 fn preempted_slices_have_the_same_demand() {
     for work_ns in [200 * US, 3 * MS] {
         let (alone, beside) = (watched(&film(work_ns, 0, 8)).report(), watched(&film(work_ns, 25 * MS, 8)).report());
-        assert_eq!((alone.state, beside.state), (State::Periodic, State::Periodic), "{beside:?}");
+        assert_eq!((alone.state, beside.state), (RhythmState::Periodic, RhythmState::Periodic), "{beside:?}");
         assert_eq!((beside.mean_ns, beside.need), (alone.mean_ns, alone.need), "{work_ns} ns of work in a frame");
     }
     assert_eq!(watched(&film(200 * US, 25 * MS, 8)).need(), None, "half a percent of the server needs no reservation");
@@ -62,6 +62,6 @@ fn a_client_with_a_long_burst_is_not_silent() {
         waits.advance(now);
         rests.advance(now);
     }
-    assert_eq!((waits.report().state, rests.report().state), (State::Periodic, State::Silent));
+    assert_eq!((waits.report().state, rests.report().state), (RhythmState::Periodic, RhythmState::Silent));
     assert!(waits.need().is_some() && rests.need().is_none());
 }

@@ -17,7 +17,7 @@ use xqos_agent::field::{Value, count, fields, json_help, table, time, time_of_us
 use xqos_cli::output;
 use xqos_text::quantity::Reservation;
 use xqos_trace::model::{Identity, Model};
-use xqos_tune::{Beat, Burst, Client, Report, State};
+use xqos_tune::{Beat, Burst, ClientAnalysis, RhythmReport, RhythmState};
 
 /// Finds what to reserve for the clients of a trace, and prints a rule for it
 ///
@@ -84,9 +84,9 @@ struct ClientResult {
     name: String,
     program: String,
     found: &'static str,
-    last: Report,
+    last: RhythmReport,
     /// The report and period from when the client was last periodic.
-    periodic: Option<(Report, Beat)>,
+    periodic: Option<(RhythmReport, Beat)>,
 }
 
 fields! {
@@ -119,9 +119,9 @@ const COLUMNS of client: ClientResult as JSON;
 /// A client while the trace is being read.
 #[derive(Debug, Default)]
 struct Tracked {
-    client: Client,
+    client: ClientAnalysis,
     /// The report from when the client was last periodic.
-    periodic: Option<Report>,
+    periodic: Option<RhythmReport>,
     was_given_up: bool,
 }
 
@@ -130,9 +130,9 @@ impl Tracked {
         self.client.take(burst);
         let report = self.client.report();
         match report.state {
-            State::Periodic => self.periodic = Some(report),
-            State::Aperiodic | State::GivenUp => self.was_given_up = true,
-            State::Gathering | State::Silent => {}
+            RhythmState::Periodic => self.periodic = Some(report),
+            RhythmState::Aperiodic | RhythmState::GivenUp => self.was_given_up = true,
+            RhythmState::Gathering | RhythmState::Silent => {}
         }
     }
 }
@@ -189,7 +189,7 @@ impl ClientResult {
         matches!(self.periodic, Some((_, Beat::Loop(_))))
     }
 
-    fn time(&self, of: impl FnOnce(&Report, &Beat) -> u64) -> Value {
+    fn time(&self, of: impl FnOnce(&RhythmReport, &Beat) -> u64) -> Value {
         let none = Value::Other(Json::Null, "-".to_owned());
         self.periodic.map_or(none, |(report, beat)| time(of(&report, &beat)))
     }

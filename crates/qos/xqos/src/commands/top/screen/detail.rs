@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn the_result_of_auto_and_the_history_of_its_reservation_are_shown() {
-        let measured = Some(xqos_tune::Client::default().report());
+        let measured = Some(xqos_tune::ClientAnalysis::default().report());
         let auto = ClientEntry { reservation_origin: Label::new("auto 0.93"), ..entry() };
         let client = ClientSample { measured, ..of(&auto) };
         let mut view = View::default();
