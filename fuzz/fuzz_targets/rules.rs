@@ -6,7 +6,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use xqos_rules::decide::{RuleSet, Verdict};
+use xqos_rules::decide::{RuleMatch, RuleSet};
 use xqos_rules::expect;
 use xqos_rules::facts::{ClientFacts, State, States};
 use xqos_rules::read::{self, Scope};
@@ -41,9 +41,9 @@ fn ask(rules: &RuleSet, text: &str) {
         let evaluation = rules.evaluate(&facts);
         let chosen = evaluation.chosen();
         for (rule, verdict) in evaluation.verdicts() {
-            assert_eq!(evaluation.explain(rule, verdict).starts_with("matched"), verdict == Verdict::Matched);
+            assert_eq!(evaluation.explain(rule, verdict).starts_with("matched"), verdict == RuleMatch::Matched);
             let is_source = chosen.iter().any(|chosen| std::ptr::eq(chosen.rule, rule));
-            assert!(!is_source || verdict == Verdict::Matched);
+            assert!(!is_source || verdict == RuleMatch::Matched);
         }
     }
 }

@@ -21,7 +21,7 @@ pub struct RuleSet {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum RuleMatch {
     Matched,
     /// The client has another value for this key.
     Differs(Key),
@@ -37,7 +37,7 @@ pub enum Verdict {
 pub struct Evaluation<'a> {
     rules: &'a [Rule],
     facts: &'a ClientFacts,
-    verdicts: Vec<Verdict>,
+    verdicts: Vec<RuleMatch>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -67,14 +67,14 @@ pub fn letter_case(key: Key) -> LetterCase {
 
 impl<'a> Evaluation<'a> {
     /// All rules with their verdicts, in order.
-    pub fn verdicts(&self) -> impl Iterator<Item = (&'a Rule, Verdict)> + '_ {
+    pub fn verdicts(&self) -> impl Iterator<Item = (&'a Rule, RuleMatch)> + '_ {
         self.rules.iter().zip(self.verdicts.iter().copied())
     }
 
     /// The value of each setting, from the last matching rule that sets it.
     pub fn chosen(&self) -> Vec<Chosen<'a>> {
         let mut last: [Option<Chosen<'a>>; SettingKind::ALL.len()] = [None; SettingKind::ALL.len()];
-        for (rule, _) in self.verdicts().filter(|(_, verdict)| *verdict == Verdict::Matched) {
+        for (rule, _) in self.verdicts().filter(|(_, verdict)| *verdict == RuleMatch::Matched) {
             for setting in &rule.settings {
                 last[setting.kind() as usize] = Some(Chosen { setting, rule });
             }
@@ -90,17 +90,17 @@ impl<'a> Evaluation<'a> {
     }
 
     /// Explains a verdict in one sentence. If a rule did not match, names the key that failed and the client's fact.
-    pub fn explain(&self, rule: &Rule, verdict: Verdict) -> String {
+    pub fn explain(&self, rule: &Rule, verdict: RuleMatch) -> String {
         let conditions = &rule.matcher.conditions;
         match verdict {
-            Verdict::Matched => self.overruled(rule),
-            Verdict::Differs(key) => self.differs(key, conditions),
-            Verdict::Unknown(key) => format!("{key} is not known"),
-            Verdict::Excluded(at) => {
+            RuleMatch::Matched => self.overruled(rule),
+            RuleMatch::Differs(key) => self.differs(key, conditions),
+            RuleMatch::Unknown(key) => format!("{key} is not known"),
+            RuleMatch::Excluded(at) => {
                 let held: Vec<_> = rule.matcher.exclusions[at].iter().map(|one| self.holds(one)).collect();
                 format!("excluded: {}", held.join(" and "))
             }
-            Verdict::PerhapsExcluded(_, key) => format!("may be excluded: {key} is not known"),
+            RuleMatch::PerhapsExcluded(_, key) => format!("may be excluded: {key} is not known"),
         }
     }
 
@@ -130,21 +130,21 @@ impl<'a> Evaluation<'a> {
     }
 }
 
-fn judge(facts: &ClientFacts, rule: &Rule) -> Verdict {
+fn judge(facts: &ClientFacts, rule: &Rule) -> RuleMatch {
     match failing(facts, &rule.matcher.conditions) {
-        Some((key, Some(_))) => return Verdict::Differs(key),
-        Some((key, None)) => return Verdict::Unknown(key),
+        Some((key, Some(_))) => return RuleMatch::Differs(key),
+        Some((key, None)) => return RuleMatch::Unknown(key),
         None => {}
     }
     let mut perhaps = None;
     for (at, conditions) in rule.matcher.exclusions.iter().enumerate() {
         match failing(facts, conditions) {
-            None => return Verdict::Excluded(at),
-            Some((key, None)) => perhaps = perhaps.or(Some(Verdict::PerhapsExcluded(at, key))),
+            None => return RuleMatch::Excluded(at),
+            Some((key, None)) => perhaps = perhaps.or(Some(RuleMatch::PerhapsExcluded(at, key))),
             Some(_) => {}
         }
     }
-    perhaps.unwrap_or(Verdict::Matched)
+    perhaps.unwrap_or(RuleMatch::Matched)
 }
 
 /// The key of the first condition that does not hold (`Some(false)`), or else of the first unknown one (`None`).

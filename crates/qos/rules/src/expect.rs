@@ -20,7 +20,7 @@
 use crate::decide::{Chosen, RuleSet};
 use crate::facts::{ClientFacts, Key, State, States, bounded, unit_of};
 use crate::read::table::{Report, Table, value_of};
-use crate::rule::{Place, Rule};
+use crate::rule::{Rule, RuleLocation};
 use crate::setting::{Setting, Value};
 use std::collections::BTreeSet;
 use toml::Spanned;
@@ -31,7 +31,7 @@ use xqos_text::nearest::nearest;
 #[derive(Clone, Debug, Default)]
 pub struct Expectations {
     /// Names of rule files, each with the line that names it.
-    pub files: Vec<(String, Place)>,
+    pub files: Vec<(String, RuleLocation)>,
     /// Rules in this file itself. They follow the rules of the named files.
     pub rules: Vec<Rule>,
     pub cases: Vec<Case>,
@@ -41,7 +41,7 @@ pub struct Expectations {
 #[derive(Clone, Debug)]
 pub struct Case {
     pub what: String,
-    pub place: Place,
+    pub place: RuleLocation,
     pub facts: ClientFacts,
     pub expected: Vec<Setting>,
     /// Ids of the rules that should make the settings; `None`: any rules.
@@ -55,7 +55,7 @@ pub fn file(file: &str, text: &str) -> Result<Expectations, Vec<Mistake>> {
         let top = report.table(top.get_ref(), "a file of expectations", &["version", "rules", "rule", "case"]);
         report.version(&top);
         let files = top.get("rules").and_then(|value| report.words("rules", value)).unwrap_or_default();
-        let place = |at: usize| Place { file: report.file(), line: report.line(at) };
+        let place = |at: usize| RuleLocation { file: report.file(), line: report.line(at) };
         let files = files.into_iter().map(|(at, name)| (name.to_owned(), place(at.start))).collect();
         let rules = report.rules(&top);
         Expectations { files, rules, cases: report.cases(&top) }
@@ -112,7 +112,7 @@ impl Report<'_> {
         let expected = self.settings(set)?;
         let by = table.get("by").and_then(|value| self.words("by", value));
         let by = by.map(|words| words.into_iter().map(|(_, word)| word.to_owned()).collect());
-        let place = Place { file: self.file(), line: self.line(part.span().start) };
+        let place = RuleLocation { file: self.file(), line: self.line(part.span().start) };
         Some(Case { what: what?, place, facts: facts?, expected, by })
     }
 

@@ -9,7 +9,7 @@ pub(crate) mod table;
 use crate::decide::letter_case;
 use crate::facts::{Key, State};
 use crate::pattern::Pattern;
-use crate::rule::{Condition, Limits, Matcher, Place, Rule};
+use crate::rule::{Condition, Limits, Matcher, Rule, RuleLocation};
 use crate::setting::{Setting, SettingKind, Value, name};
 use std::collections::HashSet;
 use std::ops::Range;
@@ -157,7 +157,7 @@ impl<'t> Report<'t> {
         let set = self
             .required(&table, part.span(), "set", "write set = { weight = 2 }")
             .and_then(|value| self.settings(value));
-        let place = Place { file: self.file(), line: self.line(part.span().start) };
+        let place = RuleLocation { file: self.file(), line: self.line(part.span().start) };
         Some(Rule { id: id.ok()?, place, matcher: matcher?, settings: set? })
     }
 

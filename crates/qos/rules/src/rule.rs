@@ -10,12 +10,12 @@ use std::fmt;
 use std::sync::Arc;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct RuleLocation {
     pub file: Arc<str>,
     pub line: usize,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for RuleLocation {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{}:{}", self.file, self.line)
     }
@@ -24,7 +24,7 @@ impl fmt::Display for Place {
 #[derive(Clone, Debug)]
 pub struct Rule {
     pub id: String,
-    pub place: Place,
+    pub place: RuleLocation,
     pub matcher: Matcher,
     /// At most one setting of each kind.
     pub settings: Vec<Setting>,

@@ -68,7 +68,7 @@ settings! {
     Cpu "cpu" switch bool;
     /// Makes the client wait for the owners of windows that it uncovers.
     Pace "pace" switch bool;
-    Group "group" text Group;
+    Group "group" text GroupChoice;
     /// Ignores the client: no other setting is applied.
     Ignore "ignore" switch bool;
 }
@@ -189,7 +189,7 @@ impl fmt::Display for Reserve {
 
 /// Which clients share an account with a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Group {
+pub enum GroupChoice {
     /// Connections of the same application.
     App,
     /// Connections of the same user.
@@ -199,26 +199,26 @@ pub enum Group {
     Nobody,
 }
 
-impl FromStr for Group {
+impl FromStr for GroupChoice {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
-            "app" => Ok(Group::App),
-            "user" => Ok(Group::User),
-            "none" => Ok(Group::Nobody),
-            _ => name(text).map(Group::Named),
+            "app" => Ok(GroupChoice::App),
+            "user" => Ok(GroupChoice::User),
+            "none" => Ok(GroupChoice::Nobody),
+            _ => name(text).map(GroupChoice::Named),
         }
     }
 }
 
-impl fmt::Display for Group {
+impl fmt::Display for GroupChoice {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
-            Group::App => "app",
-            Group::User => "user",
-            Group::Nobody => "none",
-            Group::Named(name) => name,
+            GroupChoice::App => "app",
+            GroupChoice::User => "user",
+            GroupChoice::Nobody => "none",
+            GroupChoice::Named(name) => name,
         })
     }
 }
@@ -247,7 +247,7 @@ mod tests {
             assert_eq!(text.parse::<Cap>().unwrap().to_string(), text);
         }
         for text in ["app", "user", "none", "players"] {
-            assert_eq!(text.parse::<Group>().unwrap().to_string(), text);
+            assert_eq!(text.parse::<GroupChoice>().unwrap().to_string(), text);
         }
     }
 
@@ -266,7 +266,7 @@ mod tests {
             assert!(text.parse::<Priority>().unwrap_err().contains("-1000 to 1000"), "{text}");
         }
         for text in ["", "a b", "ä", &"x".repeat(65)] {
-            assert!(text.parse::<Group>().unwrap_err().contains("is not a valid name"), "{text}");
+            assert!(text.parse::<GroupChoice>().unwrap_err().contains("is not a valid name"), "{text}");
         }
     }
 }

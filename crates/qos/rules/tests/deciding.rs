@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
-use xqos_rules::decide::{RuleSet, Verdict};
+use xqos_rules::decide::{RuleMatch, RuleSet};
 use xqos_rules::facts::{ClientFacts, Key, State, States};
 use xqos_rules::pattern::Pattern;
 use xqos_rules::read::{self, Scope};
@@ -122,7 +122,8 @@ proptest! {
         let evaluation = set.evaluate(&facts);
         let matched: Vec<_> = rules.iter().filter(|rule| matches(rule, &facts)).map(|rule| rule.id.clone()).collect();
         let verdicts: Vec<_> = evaluation.verdicts().collect();
-        let found: Vec<_> = verdicts.iter().filter(|(_, verdict)| *verdict == Verdict::Matched).map(|(rule, _)| rule.id.clone()).collect();
+        let applied = verdicts.iter().filter(|(_, verdict)| *verdict == RuleMatch::Matched);
+        let found: Vec<_> = applied.map(|(rule, _)| rule.id.clone()).collect();
         prop_assert_eq!(&found, &matched);
         // The explanation names the rules that make the settings, and gives a true reason for every other rule.
         for (rule, verdict) in &verdicts {
@@ -146,11 +147,11 @@ proptest! {
         for (rule, verdict) in set.evaluate(&facts).verdicts() {
             let of = |key: Key| rule.matcher.conditions.iter().find(|one| one.key() == key).map(|one| holds_one(one, &facts));
             match verdict {
-                Verdict::Matched => {}
-                Verdict::Differs(key) => prop_assert_eq!(of(key), Some(Some(false))),
-                Verdict::Unknown(key) => prop_assert_eq!(of(key), Some(None)),
-                Verdict::Excluded(at) => prop_assert_eq!(holds(&rule.matcher.exclusions[at], &facts), Some(true)),
-                Verdict::PerhapsExcluded(at, _) => prop_assert_eq!(holds(&rule.matcher.exclusions[at], &facts), None),
+                RuleMatch::Matched => {}
+                RuleMatch::Differs(key) => prop_assert_eq!(of(key), Some(Some(false))),
+                RuleMatch::Unknown(key) => prop_assert_eq!(of(key), Some(None)),
+                RuleMatch::Excluded(at) => prop_assert_eq!(holds(&rule.matcher.exclusions[at], &facts), Some(true)),
+                RuleMatch::PerhapsExcluded(at, _) => prop_assert_eq!(holds(&rule.matcher.exclusions[at], &facts), None),
             }
         }
     }

@@ -8,7 +8,7 @@ use xqos_rules::expect;
 use xqos_rules::facts::Key;
 use xqos_rules::read::{self, Scope};
 use xqos_rules::rule::Condition;
-use xqos_rules::setting::{Group, Reserve, Setting};
+use xqos_rules::setting::{GroupChoice, Reserve, Setting};
 
 fn mistakes(text: &str) -> Vec<String> {
     match read::file("a.toml", text, Scope::System) {
@@ -51,7 +51,7 @@ per_user = 0.9
     let settings: Vec<String> = players.settings.iter().map(ToString::to_string).collect();
     let expected = ["reserve = \"10ms/40ms\"", "hard = true", "max = \"20%\"", "weight = 1.5", "priority = -3"];
     assert_eq!(settings[..5], expected);
-    assert_eq!(rest.settings, [Setting::Group(Group::App), Setting::Ignore(false)]);
+    assert_eq!(rest.settings, [Setting::Group(GroupChoice::App), Setting::Ignore(false)]);
     assert_eq!((file.limits.auto, file.limits.per_user), (Some(600_000), Some(900_000)));
     assert!(matches!(players.settings[0], Setting::Reserve(Reserve::Fixed(_))));
 }

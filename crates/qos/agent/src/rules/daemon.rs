@@ -29,7 +29,7 @@ use x11rb::protocol::xproto::{ConnectionExt, SelectionRequestEvent};
 use x11rb::rust_connection::RustConnection;
 use xqos_abi::{ClientEntry, NotifyKind, event_mask};
 use xqos_cli::output::note;
-use xqos_rules::decide::{RuleSet, Verdict};
+use xqos_rules::decide::{RuleMatch, RuleSet};
 use xqos_rules::facts::{ClientFacts, State};
 use xqos_rules::files::Loader;
 use xqos_sys as sys;
@@ -305,7 +305,7 @@ impl Daemon {
         let mut all = Vec::new();
         for (entry, facts) in entries.into_iter().zip(&known) {
             let evaluation = self.rules.evaluate(facts);
-            let matched = evaluation.verdicts().filter(|(_, verdict)| *verdict == Verdict::Matched);
+            let matched = evaluation.verdicts().filter(|(_, verdict)| *verdict == RuleMatch::Matched);
             self.matched.extend(matched.map(|(rule, _)| rule.place.to_string()));
             all.push((entry, evaluation.applied()));
         }

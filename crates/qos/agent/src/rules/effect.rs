@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use xqos_abi::ClientEntry;
-use xqos_rules::decide::{Chosen, RuleSet, Verdict};
+use xqos_rules::decide::{Chosen, RuleMatch, RuleSet};
 use xqos_rules::facts::{ClientFacts, Key, State};
 use xqos_rules::setting::SettingKind;
 use xqos_rules::values::{Slice, Weight};
@@ -86,7 +86,7 @@ impl Effect {
         let verdicts = evaluation.verdicts().map(|(rule, verdict)| RuleVerdict {
             rule: rule.id.clone(),
             place: rule.place.to_string(),
-            matched: verdict == Verdict::Matched,
+            matched: verdict == RuleMatch::Matched,
             why: evaluation.explain(rule, verdict),
         });
         Effect {

@@ -7,7 +7,7 @@ use crate::processor::{self, missing_raise_right};
 use crate::session::Session;
 use xqos_rules::facts::State;
 use xqos_rules::rule::{Limits, Rule};
-use xqos_rules::setting::{Group, Reserve, Setting, SoftRule};
+use xqos_rules::setting::{GroupChoice, Reserve, Setting, SoftRule};
 use xqos_sys as sys;
 
 /// The rights of the user who runs the rules.
@@ -67,7 +67,7 @@ fn of_rule(rule: &Rule, rights: Rights) -> Vec<String> {
             "soft = \"paper\" has no effect with hard = true: leave one of them out".to_owned(),
         ),
         (
-            has_cap && has(&Setting::Group(Group::Nobody)),
+            has_cap && has(&Setting::Group(GroupChoice::Nobody)),
             "max has no effect with group = \"none\", because a cap applies to a group: leave group out".to_owned(),
         ),
         (

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use xqos_abi::{ClientEntry, Label, NO_RESERVATION, Paced, Setting, Subject, entry_flag};
 use xqos_core::ReservationKind;
 use xqos_rules::decide::Chosen;
-use xqos_rules::setting::{Group, Reserve, Setting as Set, SettingKind, SoftRule};
+use xqos_rules::setting::{GroupChoice, Reserve, Setting as Set, SettingKind, SoftRule};
 use xqos_rules::values::{Cap, Slice, Weight};
 
 /// A cap of 100 %, which has no effect.
@@ -91,12 +91,12 @@ fn kind_of(chosen: &[Chosen<'_>]) -> ReservationKind {
     }
 }
 
-fn group_name(group: &Group) -> Label {
+fn group_name(group: &GroupChoice) -> Label {
     Label::new(match group {
-        Group::App => BY_APPLICATION,
-        Group::User => BY_USER,
-        Group::Nobody => UNGROUPED,
-        Group::Named(name) => name,
+        GroupChoice::App => BY_APPLICATION,
+        GroupChoice::User => BY_USER,
+        GroupChoice::Nobody => UNGROUPED,
+        GroupChoice::Named(name) => name,
     })
 }
 
