@@ -19,7 +19,7 @@
 
 use crate::decide::{Chosen, RuleSet};
 use crate::facts::{ClientFacts, Key, State, States, bounded, unit_of};
-use crate::read::table::{Report, Table, value_of};
+use crate::read::table::{Diagnostics, KnownKeys, value_of};
 use crate::rule::{Rule, RuleLocation};
 use crate::setting::{Setting, Value};
 use std::collections::BTreeSet;
@@ -50,7 +50,7 @@ pub struct Case {
 
 /// Reads an expectations file; `file` is its name in error messages.
 pub fn file(file: &str, text: &str) -> Result<Expectations, Vec<Mistake>> {
-    let mut report = Report::new(file, text);
+    let mut report = Diagnostics::new(file, text);
     let read = report.parse().map(|top| {
         let top = report.table(top.get_ref(), "a file of expectations", &["version", "rules", "rule", "case"]);
         report.version(&top);
@@ -89,8 +89,8 @@ fn all_of(ids: &BTreeSet<String>) -> String {
     if quoted.is_empty() { "no rule".to_owned() } else { quoted.join(" and ") }
 }
 
-impl Report<'_> {
-    fn cases(&mut self, top: &Table<'_, '_>) -> Vec<Case> {
+impl Diagnostics<'_> {
+    fn cases(&mut self, top: &KnownKeys<'_, '_>) -> Vec<Case> {
         let Some(value) = top.get("case") else {
             self.file_error("it contains no case: write [[case]] with facts and set".to_owned());
             return Vec::new();

@@ -13,7 +13,7 @@ use crate::rule::{Condition, Limits, Matcher, Rule, RuleLocation};
 use crate::setting::{Setting, SettingKind, Value, name};
 use std::collections::HashSet;
 use std::ops::Range;
-use table::{Report, Table, value_of};
+use table::{Diagnostics, KnownKeys, value_of};
 use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
 use xqos_core::setting::USER_LIMIT;
@@ -40,7 +40,7 @@ pub struct File {
 
 /// Parses a file; `file` is its name in rules and messages. An empty text has no rules.
 pub fn file(file: &str, text: &str, scope: Scope) -> Result<File, Vec<Mistake>> {
-    let mut report = Report::new(file, text);
+    let mut report = Diagnostics::new(file, text);
     if text.trim().is_empty() {
         return Ok(File::default());
     }
@@ -54,7 +54,7 @@ pub fn file(file: &str, text: &str, scope: Scope) -> Result<File, Vec<Mistake>> 
     report.finish(read)
 }
 
-impl<'t> Report<'t> {
+impl<'t> Diagnostics<'t> {
     /// Parses the text as TOML. If that fails, reports the mistakes and returns `None`.
     pub(crate) fn parse(&mut self) -> Option<Spanned<DeTable<'t>>> {
         let text = self.text();
@@ -72,7 +72,7 @@ impl<'t> Report<'t> {
         errors.is_empty().then_some(table)
     }
 
-    pub(crate) fn version(&mut self, top: &Table<'_, '_>) {
+    pub(crate) fn version(&mut self, top: &KnownKeys<'_, '_>) {
         match top.get("version") {
             None => self.file_error("its version is missing: write version = 1 as the first line".to_owned()),
             Some(value) => match value_of(value.get_ref()) {
@@ -82,7 +82,7 @@ impl<'t> Report<'t> {
         }
     }
 
-    fn limits(&mut self, top: &Table<'_, '_>, scope: Scope) -> Limits {
+    fn limits(&mut self, top: &KnownKeys<'_, '_>, scope: Scope) -> Limits {
         let mut limits = Limits::default();
         let Some(value) = top.get("limits") else { return limits };
         if scope == Scope::User {
@@ -115,7 +115,7 @@ impl<'t> Report<'t> {
         }
     }
 
-    pub(crate) fn rules(&mut self, top: &Table<'_, '_>) -> Vec<Rule> {
+    pub(crate) fn rules(&mut self, top: &KnownKeys<'_, '_>) -> Vec<Rule> {
         let Some(value) = top.get("rule") else { return Vec::new() };
         let Some(parts) = value.get_ref().as_array() else {
             self.error(value.span(), "rules are written as [[rule]], with two brackets");
@@ -191,7 +191,7 @@ impl<'t> Report<'t> {
         exclusions
     }
 
-    fn conditions(&mut self, table: &Table<'_, '_>) -> Vec<Condition> {
+    fn conditions(&mut self, table: &KnownKeys<'_, '_>) -> Vec<Condition> {
         let given = Key::ALL.into_iter().filter_map(|key| Some((key, table.get(key.name())?)));
         given.filter_map(|(key, value)| self.condition(key, value)).collect()
     }

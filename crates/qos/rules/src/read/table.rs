@@ -16,10 +16,10 @@ use xqos_text::nearest::nearest;
 const MAX_REPORTED: usize = 20;
 
 /// The known keys of a table, with their values.
-pub(crate) type Table<'a, 'i> = BTreeMap<&'a str, &'a Spanned<DeValue<'i>>>;
+pub(crate) type KnownKeys<'a, 'i> = BTreeMap<&'a str, &'a Spanned<DeValue<'i>>>;
 
 /// The text being parsed, and the mistakes in it.
-pub(crate) struct Report<'t> {
+pub(crate) struct Diagnostics<'t> {
     file: Arc<str>,
     text: &'t str,
     /// Offset of the start of each line.
@@ -28,11 +28,11 @@ pub(crate) struct Report<'t> {
     omitted: usize,
 }
 
-impl<'t> Report<'t> {
-    pub(crate) fn new(file: &str, text: &'t str) -> Report<'t> {
+impl<'t> Diagnostics<'t> {
+    pub(crate) fn new(file: &str, text: &'t str) -> Diagnostics<'t> {
         let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1);
         let lines = std::iter::once(0).chain(ends).collect();
-        Report { file: file.into(), text, lines, mistakes: Vec::new(), omitted: 0 }
+        Diagnostics { file: file.into(), text, lines, mistakes: Vec::new(), omitted: 0 }
     }
 
     pub(crate) fn text(&self) -> &'t str {
@@ -85,8 +85,8 @@ impl<'t> Report<'t> {
     }
 
     /// The known keys of a table; other keys are mistakes. `what` is the table's name in messages.
-    pub(crate) fn table<'a, 'i>(&mut self, table: &'a DeTable<'i>, what: &str, known: &[&str]) -> Table<'a, 'i> {
-        let mut found = Table::new();
+    pub(crate) fn table<'a, 'i>(&mut self, table: &'a DeTable<'i>, what: &str, known: &[&str]) -> KnownKeys<'a, 'i> {
+        let mut found = KnownKeys::new();
         for (key, value) in table {
             let word: &str = key.get_ref();
             if known.contains(&word) {
@@ -111,7 +111,7 @@ impl<'t> Report<'t> {
         value: &'a Spanned<DeValue<'i>>,
         what: &str,
         known: &[&str],
-    ) -> Option<Table<'a, 'i>> {
+    ) -> Option<KnownKeys<'a, 'i>> {
         match value.get_ref().as_table() {
             Some(table) => Some(self.table(table, what, known)),
             None => {
@@ -124,7 +124,7 @@ impl<'t> Report<'t> {
     /// The value of a key that must be present. `owner` is the range of the table, for the error message.
     pub(crate) fn required<'a, 'i>(
         &mut self,
-        table: &Table<'a, 'i>,
+        table: &KnownKeys<'a, 'i>,
         owner: Range<usize>,
         key: &str,
         advice: &str,
