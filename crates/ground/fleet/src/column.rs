@@ -14,7 +14,7 @@ use std::mem::take;
 use std::sync::Arc;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ColumnKind {
     Text,
     Number,
     /// An instant, in microseconds since 1970, UTC.
@@ -22,14 +22,14 @@ pub enum Kind {
     Flag,
 }
 
-impl Kind {
+impl ColumnKind {
     /// Name of the SQL type.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Text => "VARCHAR",
-            Kind::Number => "BIGINT",
-            Kind::Time => "TIMESTAMP",
-            Kind::Flag => "BOOLEAN",
+            ColumnKind::Text => "VARCHAR",
+            ColumnKind::Number => "BIGINT",
+            ColumnKind::Time => "TIMESTAMP",
+            ColumnKind::Flag => "BOOLEAN",
         }
     }
 }
@@ -37,26 +37,26 @@ impl Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Column {
     pub name: &'static str,
-    pub kind: Kind,
+    pub kind: ColumnKind,
     pub is_optional: bool,
     pub about: &'static str,
 }
 
 impl Column {
-    pub(crate) const fn of<F: Field>(name: &'static str, about: &'static str) -> Column {
+    pub(crate) const fn of<F: CellValue>(name: &'static str, about: &'static str) -> Column {
         Column { name, kind: F::KIND, is_optional: F::IS_OPTIONAL, about }
     }
 
     /// The column in the schema of a Parquet file.
     pub(crate) fn field(&self) -> Result<TypePtr, ParquetError> {
         let (physical, logical, converted) = match self.kind {
-            Kind::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String), ConvertedType::UTF8),
-            Kind::Number => (Physical::INT64, None, ConvertedType::NONE),
-            Kind::Time => {
+            ColumnKind::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String), ConvertedType::UTF8),
+            ColumnKind::Number => (Physical::INT64, None, ConvertedType::NONE),
+            ColumnKind::Time => {
                 let logical = LogicalType::timestamp(true, TimeUnit::MICROS);
                 (Physical::INT64, Some(logical), ConvertedType::TIMESTAMP_MICROS)
             }
-            Kind::Flag => (Physical::BOOLEAN, None, ConvertedType::NONE),
+            ColumnKind::Flag => (Physical::BOOLEAN, None, ConvertedType::NONE),
         };
         let repetition = if self.is_optional { Repetition::OPTIONAL } else { Repetition::REQUIRED };
         let builder = Type::primitive_type_builder(self.name, physical).with_repetition(repetition);
@@ -75,8 +75,8 @@ impl Instant {
 }
 
 /// A row's value for one column.
-pub trait Field {
-    const KIND: Kind;
+pub trait CellValue {
+    const KIND: ColumnKind;
     const IS_OPTIONAL: bool = false;
 
     /// Appends the value to a column of its kind; has no effect on any other column.
@@ -86,8 +86,8 @@ pub trait Field {
     fn set(&mut self, _: i64) {}
 }
 
-impl Field for &str {
-    const KIND: Kind = Kind::Text;
+impl CellValue for &str {
+    const KIND: ColumnKind = ColumnKind::Text;
 
     fn add_to(&self, cells: &mut Cells) {
         if let Values::Text { values, known } = &mut cells.values {
@@ -102,8 +102,8 @@ impl Field for &str {
     }
 }
 
-impl Field for i64 {
-    const KIND: Kind = Kind::Number;
+impl CellValue for i64 {
+    const KIND: ColumnKind = ColumnKind::Number;
 
     fn set(&mut self, value: i64) {
         *self = value;
@@ -117,16 +117,16 @@ impl Field for i64 {
     }
 }
 
-impl Field for Instant {
-    const KIND: Kind = Kind::Time;
+impl CellValue for Instant {
+    const KIND: ColumnKind = ColumnKind::Time;
 
     fn add_to(&self, cells: &mut Cells) {
         self.0.add_to(cells);
     }
 }
 
-impl Field for bool {
-    const KIND: Kind = Kind::Flag;
+impl CellValue for bool {
+    const KIND: ColumnKind = ColumnKind::Flag;
 
     fn add_to(&self, cells: &mut Cells) {
         if let Values::Flags(values) = &mut cells.values {
@@ -136,8 +136,8 @@ impl Field for bool {
     }
 }
 
-impl<F: Field> Field for Option<F> {
-    const KIND: Kind = F::KIND;
+impl<F: CellValue> CellValue for Option<F> {
+    const KIND: ColumnKind = F::KIND;
     const IS_OPTIONAL: bool = true;
 
     fn add_to(&self, cells: &mut Cells) {
@@ -167,9 +167,9 @@ enum Values {
 impl Cells {
     pub(crate) fn of(column: &Column) -> Cells {
         let values = match column.kind {
-            Kind::Text => Values::Text { values: Vec::new(), known: HashMap::new() },
-            Kind::Number | Kind::Time => Values::Numbers(Vec::new()),
-            Kind::Flag => Values::Flags(Vec::new()),
+            ColumnKind::Text => Values::Text { values: Vec::new(), known: HashMap::new() },
+            ColumnKind::Number | ColumnKind::Time => Values::Numbers(Vec::new()),
+            ColumnKind::Flag => Values::Flags(Vec::new()),
         };
         Cells { values, levels: Vec::new(), is_optional: column.is_optional }
     }

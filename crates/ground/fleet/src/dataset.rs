@@ -5,8 +5,8 @@
 //! Host, display and day are only in the path, so a query for one day or one host opens only its files.
 
 use crate::error::Error;
-use crate::file::Writer;
-use crate::tables::Table;
+use crate::file::TableWriter;
+use crate::tables::TableSchema;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -64,9 +64,9 @@ fn escaped(value: &str) -> String {
 #[derive(Debug)]
 pub struct SessionFiles<T> {
     session: Session,
-    files: BTreeMap<PathBuf, Writer<T>>,
+    files: BTreeMap<PathBuf, TableWriter<T>>,
     /// Files that are complete, but still have their unfinished names.
-    closed: Vec<Writer<T>>,
+    closed: Vec<TableWriter<T>>,
     written: Written,
 }
 
@@ -83,7 +83,7 @@ impl Written {
     }
 }
 
-impl<T: Table> SessionFiles<T> {
+impl<T: TableSchema> SessionFiles<T> {
     pub fn new(session: &Session) -> SessionFiles<T> {
         let (files, closed, written) = (BTreeMap::new(), Vec::new(), Written::default());
         SessionFiles { session: session.clone(), files, closed, written }
@@ -93,7 +93,7 @@ impl<T: Table> SessionFiles<T> {
         let path = self.session.path(T::NAME, display, day);
         let file = match self.files.get_mut(&path) {
             Some(file) => file,
-            None => self.files.entry(path.clone()).or_insert(Writer::create(&path)?),
+            None => self.files.entry(path.clone()).or_insert(TableWriter::create(&path)?),
         };
         self.written.rows += 1;
         file.add(row)

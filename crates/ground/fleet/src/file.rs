@@ -6,7 +6,7 @@
 use crate::SCHEMA;
 use crate::column::Cells;
 use crate::error::Error;
-use crate::tables::Table;
+use crate::tables::TableSchema;
 use parquet::basic::{Compression, Repetition, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
@@ -22,8 +22,8 @@ use std::sync::Arc;
 const GROUP_ROWS: usize = 122_880;
 
 #[derive(Debug)]
-pub struct Writer<T> {
-    /// `None` after [`Writer::close`].
+pub struct TableWriter<T> {
+    /// `None` after [`TableWriter::close`].
     file: Option<SerializedFileWriter<File>>,
     cells: Vec<Cells>,
     rows: usize,
@@ -32,9 +32,9 @@ pub struct Writer<T> {
     table: PhantomData<T>,
 }
 
-impl<T: Table> Writer<T> {
+impl<T: TableSchema> TableWriter<T> {
     /// Creates the file and its folders.
-    pub fn create(path: &Path) -> Result<Writer<T>, Error> {
+    pub fn create(path: &Path) -> Result<TableWriter<T>, Error> {
         let failed = |why| Error::File(path.to_owned(), why);
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         // Two programs may export the same session at the same time, so each needs its own file.
@@ -43,7 +43,7 @@ impl<T: Table> Writer<T> {
         let file = File::create(&unfinished).map_err(failed)?;
         let begun = begin::<T>(file).map_err(|why| Error::Parquet(path.to_owned(), why))?;
         let cells = T::COLUMNS.iter().map(Cells::of).collect();
-        Ok(Writer { file: Some(begun), cells, rows: 0, path: path.to_owned(), unfinished, table: PhantomData })
+        Ok(TableWriter { file: Some(begun), cells, rows: 0, path: path.to_owned(), unfinished, table: PhantomData })
     }
 
     pub fn add(&mut self, row: &T::Row<'_>) -> Result<(), Error> {
@@ -75,14 +75,14 @@ impl<T: Table> Writer<T> {
     }
 }
 
-impl<T> Drop for Writer<T> {
+impl<T> Drop for TableWriter<T> {
     fn drop(&mut self) {
         // After `finish`, no file has this name, so this does nothing.
         let _ = fs::remove_file(&self.unfinished);
     }
 }
 
-fn begin<T: Table>(file: File) -> Result<SerializedFileWriter<File>, ParquetError> {
+fn begin<T: TableSchema>(file: File) -> Result<SerializedFileWriter<File>, ParquetError> {
     let columns = T::COLUMNS.iter().map(|column| column.field()).collect::<Result<_, _>>()?;
     let schema = Type::group_type_builder(T::NAME).with_repetition(Repetition::REQUIRED).with_fields(columns);
     let told = [("xqos.schema", SCHEMA.to_string()), ("xqos.table", T::NAME.to_owned())];

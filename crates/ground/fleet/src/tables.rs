@@ -5,9 +5,9 @@
 //! Rows repeat the session, program and user, so most queries need no join. A repeated value takes only a few bytes in
 //! a file.
 
-use crate::column::{Cells, Column, Field, Instant};
+use crate::column::{CellValue, Cells, Column, Instant};
 
-pub trait Table {
+pub trait TableSchema {
     const NAME: &'static str;
     const ABOUT: &'static str;
     const COLUMNS: &'static [Column];
@@ -25,7 +25,7 @@ pub struct TableDescription {
 }
 
 impl TableDescription {
-    const fn of<T: Table>() -> TableDescription {
+    const fn of<T: TableSchema>() -> TableDescription {
         TableDescription { name: T::NAME, about: T::ABOUT, columns: T::COLUMNS }
     }
 }
@@ -64,7 +64,7 @@ macro_rules! table {
             }
         }
 
-        impl Table for $table {
+        impl TableSchema for $table {
             const NAME: &'static str = $name;
             const ABOUT: &'static str = $about;
             const COLUMNS: &'static [Column] = $row::COLUMNS;

@@ -5,9 +5,9 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::RowAccessor;
 use std::fs::{self, File};
 use std::path::PathBuf;
-use xqos_fleet::column::{Instant, Kind};
+use xqos_fleet::column::{ColumnKind, Instant};
 use xqos_fleet::dataset::{Day, Session, SessionFiles};
-use xqos_fleet::file::Writer;
+use xqos_fleet::file::TableWriter;
 use xqos_fleet::tables::{self, Wait, Waits};
 use xqos_testkit::Folder;
 
@@ -47,7 +47,7 @@ fn every_row_is_read_back_with_its_nulls() {
     // More rows than fit into one row group.
     let count = 130_000;
     let row = |burst: i64| wait(burst, (burst % 3 == 0).then_some(if burst % 2 == 0 { "x11perf" } else { "gimp" }));
-    let mut writer = Writer::<Waits>::create(&path).unwrap();
+    let mut writer = TableWriter::<Waits>::create(&path).unwrap();
     (0..count).for_each(|burst| writer.add(&row(burst)).unwrap());
     let bytes = writer.finish().unwrap();
     assert_eq!(bytes, fs::metadata(&path).unwrap().len());
@@ -70,7 +70,7 @@ fn every_row_is_read_back_with_its_nulls() {
 fn a_file_contains_its_table_and_schema_version() {
     let folder = Folder::new("schema");
     let path = folder.path.join("waits.parquet");
-    Writer::<Waits>::create(&path).unwrap().finish().unwrap();
+    TableWriter::<Waits>::create(&path).unwrap().finish().unwrap();
     let reader = SerializedFileReader::new(File::open(&path).unwrap()).unwrap();
     let metadata = reader.metadata().file_metadata();
     let told: Vec<_> =
@@ -84,7 +84,7 @@ fn a_file_contains_its_table_and_schema_version() {
         assert_eq!(column.max_def_level() == 1, described.is_optional, "{}", described.name);
         assert_eq!(
             column.logical_type_ref().is_some(),
-            matches!(described.kind, Kind::Text | Kind::Time),
+            matches!(described.kind, ColumnKind::Text | ColumnKind::Time),
             "{}",
             described.name
         );
@@ -112,7 +112,7 @@ fn exporting_a_session_again_replaces_its_files() {
 #[test]
 fn an_unfinished_file_leaves_nothing() {
     let folder = Folder::new("unfinished");
-    let mut writer = Writer::<Waits>::create(&folder.path.join("waits.parquet")).unwrap();
+    let mut writer = TableWriter::<Waits>::create(&folder.path.join("waits.parquet")).unwrap();
     writer.add(&wait(1, None)).unwrap();
     drop(writer);
     assert!(files(&folder).is_empty(), "{:?}", files(&folder));

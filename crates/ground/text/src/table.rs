@@ -41,22 +41,22 @@ impl Column {
 }
 
 #[derive(Debug)]
-pub struct Table {
+pub struct TextTable {
     columns: Vec<Column>,
     rows: Vec<Vec<String>>,
 }
 
-impl Table {
-    pub fn new(columns: Vec<Column>) -> Table {
-        Table { columns, rows: Vec::new() }
+impl TextTable {
+    pub fn new(columns: Vec<Column>) -> TextTable {
+        TextTable { columns, rows: Vec::new() }
     }
 
-    pub fn column(mut self, column: Column) -> Table {
+    pub fn column(mut self, column: Column) -> TextTable {
         self.columns.push(column);
         self
     }
 
-    pub fn numbers(mut self, rank: u8, titles: &[&'static str]) -> Table {
+    pub fn numbers(mut self, rank: u8, titles: &[&'static str]) -> TextTable {
         self.columns.extend(titles.iter().map(|&title| Column::number(title, rank)));
         self
     }
@@ -149,10 +149,10 @@ fn total(widths: &[usize], shown: &[bool]) -> usize {
 mod tests {
     use super::*;
 
-    fn table() -> Table {
+    fn table() -> TextTable {
         let column = |title, rank, elastic: bool| Column { title, right: !elastic, rank, elastic };
         let mut table =
-            Table::new(vec![column("PID", 0, false), column("PROGRAM", 0, true), column("WEIGHT", 2, false)]);
+            TextTable::new(vec![column("PID", 0, false), column("PROGRAM", 0, true), column("WEIGHT", 2, false)]);
         table.row(vec!["1".into(), "xclock".into(), "1".into()]);
         table.row(vec!["20000".into(), "a-program-of-long-name".into(), "0.5".into()]);
         table
@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn empty_columns_are_omitted_first() {
         let columns = vec![Column::words("NAME", 0), Column::words("RESERVED", 0), Column::number("WAIT", 9)];
-        let mut table = Table::new(columns);
+        let mut table = TextTable::new(columns);
         table.row(vec!["mpv".into(), String::new(), "2 ms".into()]);
         assert_eq!(table.render(Some(12)), "NAME  WAIT\nmpv   2 ms\n");
         assert_eq!(table.render(Some(20)), "NAME  RESERVED  WAIT\nmpv             2 ms\n");
@@ -195,7 +195,7 @@ mod tests {
     #[test]
     fn cells_keep_the_width_of_their_title_and_the_longest_shrink_most() {
         let columns = vec![Column::words("PROGRAM", 0).elastic(), Column::words("LONGEST REQUEST", 0).elastic()];
-        let mut table = Table::new(columns);
+        let mut table = TextTable::new(columns);
         table.row(vec!["gnome-settings".into(), "11.2 ms RENDER CompositeGlyphs".into()]);
         assert_eq!(table.render(Some(36)).lines().nth(1), Some("gnome-settings  11.2 ms RENDER Comp…"));
         assert_eq!(table.render(Some(9)).lines().next(), Some("PROGRAM   LONGEST REQUEST"));

@@ -8,7 +8,7 @@ use std::path::Path;
 use xqos_abi::control::display_of_socket;
 use xqos_sys::proc::{name, sockets};
 use xqos_sys::sockets::{TcpSocket, UnixSocket, tcp, unix};
-use xqos_text::table::{Column, Table};
+use xqos_text::table::{Column, TextTable};
 
 #[derive(Debug, Default)]
 pub struct Displays {
@@ -132,12 +132,12 @@ fn owner(folder: &Path, display: u32, inodes: &[u64]) -> Option<String> {
 }
 
 /// The programs connected to a display of this machine, most connections first; `None` if there are none.
-pub fn connections(display: u32) -> Option<Table> {
+pub fn connections(display: u32) -> Option<TextTable> {
     let holders = holders(&peers(display));
     if holders.is_empty() {
         return None;
     }
-    let mut table = Table::new(vec![
+    let mut table = TextTable::new(vec![
         Column::number("CONNECTIONS", 0),
         Column::number("PID", 0),
         Column::words("PROGRAM", 0).elastic(),

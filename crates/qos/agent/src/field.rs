@@ -6,7 +6,7 @@
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use xqos_text::escape::printable;
-use xqos_text::table::{Column, Table};
+use xqos_text::table::{Column, TextTable};
 use xqos_text::time::of_ms;
 use xqos_text::width::{Align, padded, wrapped};
 
@@ -151,7 +151,7 @@ pub fn shown<'a, T>(fields: &'a [Field<T>], rows: &[&T]) -> impl Iterator<Item =
     fields.iter().filter(|field| field.place != FieldView::Detail).filter(says)
 }
 
-pub fn table<T>(fields: &[Field<T>], rows: &[&T]) -> Table {
+pub fn table<T>(fields: &[Field<T>], rows: &[&T]) -> TextTable {
     let fields: Vec<&Field<T>> = shown(fields, rows).collect();
     let column = |(at, field): (usize, &&Field<T>)| {
         let (right, elastic) = match field.place {
@@ -160,7 +160,7 @@ pub fn table<T>(fields: &[Field<T>], rows: &[&T]) -> Table {
         };
         Column { title: field.title, right, rank: if at < ALWAYS { 0 } else { at as u8 }, elastic }
     };
-    let mut table = Table::new(fields.iter().enumerate().map(column).collect());
+    let mut table = TextTable::new(fields.iter().enumerate().map(column).collect());
     rows.iter().for_each(|row| table.row(fields.iter().map(|field| field.text(row)).collect()));
     table
 }

@@ -18,7 +18,7 @@ use xqos_sim::check::Check;
 use xqos_sim::server::{Refused, Rules, serve};
 use xqos_sim::workload::{Plan, Workload};
 use xqos_text::quantity::{Micros, Reservation};
-use xqos_text::table::{Column, Table};
+use xqos_text::table::{Column, TextTable};
 use xqos_text::time::of_ns;
 use xqos_trace::histogram::Histogram;
 use xqos_trace::model::Model;
@@ -171,7 +171,7 @@ fn names_of(workload: &Workload) -> Vec<(String, u32)> {
 
 fn report(recorded: &Model, replayed: &Model, policy: PolicyKind) -> String {
     let figures = ["BURSTS", "MEAN", "P50", "P99", "WORST"];
-    let mut table = Table::new(vec![Column::words("CLIENT", 0).elastic()])
+    let mut table = TextTable::new(vec![Column::words("CLIENT", 0).elastic()])
         .numbers(0, &figures)
         .numbers(0, &["REPLAYED"])
         .numbers(0, &figures[1..])

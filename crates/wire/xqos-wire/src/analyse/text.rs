@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use xqos_text::table::{Column, Table};
+use xqos_text::table::{Column, TextTable};
 use xqos_wire::analysis::counts::MessageSum;
 use xqos_wire::analysis::figure::{Declared, Figure, Unit};
 use xqos_wire::analysis::images::CodecFigures;
@@ -51,7 +51,7 @@ fn percent(part: u64, whole: u64) -> String {
     format!("{:.1}%", 100.0 * part as f64 / whole.max(1) as f64)
 }
 
-fn section(title: &str, table: &Table) -> String {
+fn section(title: &str, table: &TextTable) -> String {
     format!("\n{title}\n{}", table.render(xqos_sys::terminal_columns()))
 }
 
@@ -60,13 +60,13 @@ fn shown<T: Declared>() -> Vec<&'static Figure<T>> {
     T::FIGURES.iter().filter(|figure| !figure.title.is_empty()).collect()
 }
 
-fn add_columns<T>(table: Table, figures: &[&Figure<T>]) -> Table {
+fn add_columns<T>(table: TextTable, figures: &[&Figure<T>]) -> TextTable {
     figures.iter().fold(table, |table, figure| table.column(Column::number(figure.title, figure.rank)))
 }
 
 /// Begins a table of figures, with these columns before them.
-fn table<T: Declared>(first: Vec<Column>) -> Table {
-    add_columns(Table::new(first), &shown::<T>())
+fn table<T: Declared>(first: Vec<Column>) -> TextTable {
+    add_columns(TextTable::new(first), &shown::<T>())
 }
 
 /// A row of figures, after these cells.
@@ -81,7 +81,7 @@ fn names(title: &'static str) -> Column {
 }
 
 fn connections(list: &[ConnectionReport]) -> String {
-    let table = Table::new(vec![Column::number("", 0), names("CLIENT"), Column::number("SECONDS", 0)]);
+    let table = TextTable::new(vec![Column::number("", 0), names("CLIENT"), Column::number("SECONDS", 0)]);
     let mut table = add_columns(table, &shown::<Figures>());
     for (place, connection) in list.iter().enumerate() {
         let number = (place + 1).to_string();
@@ -149,7 +149,7 @@ fn messages(figures: &Figures) -> String {
 
 fn bandwidth(figures: &Figures) -> String {
     let total = figures.bandwidth.values().sum();
-    let mut table = Table::new(vec![Column::words("USED FOR", 0)]).numbers(0, &["BYTES", "SHARE"]);
+    let mut table = TextTable::new(vec![Column::words("USED FOR", 0)]).numbers(0, &["BYTES", "SHARE"]);
     for (name, bytes) in &figures.bandwidth {
         table.row(vec![name.clone(), bytes.to_string(), percent(*bytes, total)]);
     }
@@ -158,7 +158,7 @@ fn bandwidth(figures: &Figures) -> String {
 
 fn compression(session: &SessionReport) -> String {
     let mut table =
-        Table::new(vec![Column::words("BYTES OF", 0)]).numbers(1, &["SAMPLED"]).numbers(0, &["ZSTD -3", "SSH -C"]);
+        TextTable::new(vec![Column::words("BYTES OF", 0)]).numbers(1, &["SAMPLED"]).numbers(0, &["ZSTD -3", "SSH -C"]);
     for (name, sample) in &session.compression {
         let [zstd, deflate] = [sample.zstd, sample.deflate].map(|left| format!("{:.1}%", 100.0 * left));
         table.row(vec![(*name).to_owned(), sample.sampled_bytes.to_string(), zstd, deflate]);
@@ -168,7 +168,7 @@ fn compression(session: &SessionReport) -> String {
 
 /// How well images and glyphs compress, and how fast.
 pub fn images(list: &[CodecFigures]) -> String {
-    let mut table = Table::new(vec![Column::words("OF", 0), Column::words("CODEC", 0)])
+    let mut table = TextTable::new(vec![Column::words("OF", 0), Column::words("CODEC", 0)])
         .numbers(0, &["REQUESTS", "BYTES", "COMPRESSED", "LEFT", "CPU s", "MB/s"]);
     for CodecFigures { of, codec, requests, bytes, compressed_bytes, processor_s } in list {
         let rate = format!("{:.0}", *bytes as f64 / 1e6 / processor_s.max(1e-9));
@@ -184,7 +184,7 @@ fn startup(title: &str, startup: &StartupFigures) -> String {
     let mut figures = shown();
     figures.sort_by_key(|figure| (figure.rank, figure.unit() != Unit::Seconds));
     let mut table =
-        add_columns(Table::new(vec![Column::words("START-UP UNTIL", 0)]), &figures).column(names("WAITED FOR"));
+        add_columns(TextTable::new(vec![Column::words("START-UP UNTIL", 0)]), &figures).column(names("WAITED FOR"));
     let quiet = if startup.is_quiet { "quiet" } else { "the end" };
     let phases = startup.window.iter().map(|phase| ("the window", phase)).chain([(quiet, &startup.quiet)]);
     for (name, phase) in phases {
@@ -230,8 +230,8 @@ pub fn comparison(comparison: &Comparison) -> String {
     text
 }
 
-fn changes(list: &[Change]) -> Table {
-    let mut table = Table::new(vec![Column::words("WHAT", 0).elastic()])
+fn changes(list: &[Change]) -> TextTable {
+    let mut table = TextTable::new(vec![Column::words("WHAT", 0).elastic()])
         .numbers(0, &["BEFORE", "AFTER", "CHANGE"])
         .column(Column::words("", 0));
     for change in list.iter().take(MAX_ROWS) {
@@ -285,7 +285,7 @@ fn proxy(figures: &ProxyFigures) -> String {
 /// Formats the predicted starts over simulated links; empty without --predict.
 fn predictions(report: &Report) -> String {
     let Some(first) = report.predictions.first() else { return String::new() };
-    let mut table = Table::new(vec![Column::words("LINK", 0), Column::words("ONE WAY", 0)]);
+    let mut table = TextTable::new(vec![Column::words("LINK", 0), Column::words("ONE WAY", 0)]);
     let proxy = report.session.figures.proxy.as_ref().filter(|_| first.proxy.is_some());
     let starts = 1 + usize::from(proxy.is_some());
     for _ in 0..starts {

@@ -14,7 +14,7 @@ use xqos_rules::expect;
 use xqos_rules::files::{self, FileStatus, Loaded};
 use xqos_rules::read::Scope;
 use xqos_rules::rule::{Limits, Rule};
-use xqos_text::table::{Column, Table};
+use xqos_text::table::{Column, TextTable};
 
 /// Checks rule files and prints each mistake with its line and what to write instead
 ///
@@ -104,12 +104,12 @@ impl List {
         if files.is_empty() {
             return line("no rule files are installed: `xqos rules --help` shows an example");
         }
-        let mut table = Table::new(["FILE", "STANDING"].map(words).into());
+        let mut table = TextTable::new(["FILE", "STANDING"].map(words).into());
         for file in &files {
             table.row(vec![file.path.display().to_string(), standing(&file.status)]);
         }
         print(&table.render(None))?;
-        let mut table = Table::new(["RULE", "PLACE", "SETS"].map(words).into());
+        let mut table = TextTable::new(["RULE", "PLACE", "SETS"].map(words).into());
         for rule in rules.rules() {
             table.row(vec![rule.id.clone(), rule.place.to_string(), settings(rule).join(", ")]);
         }

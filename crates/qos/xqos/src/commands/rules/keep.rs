@@ -17,7 +17,7 @@ use xqos_agent::session::{Session, display_name};
 use xqos_cli::output::{self, line, note, print};
 use xqos_sys::{self as sys, Signals};
 use xqos_text::quantity::{Micros, within};
-use xqos_text::table::{Column, Table};
+use xqos_text::table::{Column, TextTable};
 
 /// Applies rules to the clients of a display until stopped
 ///
@@ -123,7 +123,7 @@ impl DryRun {
                 note(&format!("rule '{}' ({}) matches no connected client", rule.id, rule.place));
             }
         }
-        let mut table = Table::new(vec![
+        let mut table = TextTable::new(vec![
             Column::number("PID", 0),
             Column::words("PROGRAM", 0).elastic(),
             Column::words("SETTING", 0),

@@ -8,7 +8,7 @@ use xqos_agent::rules::status::Status;
 use xqos_agent::session::display_name;
 use xqos_cli::output::{self, line, print};
 use xqos_text::escape::printable;
-use xqos_text::table::{Column, Table};
+use xqos_text::table::{Column, TextTable};
 use xqos_text::time::ago_of_ms;
 
 /// Shows whether rules apply on a display, since when, which rules apply to which clients, and the last error
@@ -51,8 +51,8 @@ impl Show {
     }
 }
 
-fn table(status: &Status) -> Table {
-    let mut table = Table::new(vec![
+fn table(status: &Status) -> TextTable {
+    let mut table = TextTable::new(vec![
         Column::number("PID", 0),
         Column::words("PROGRAM", 0).elastic(),
         Column::words("SETTING", 0),
