@@ -26,7 +26,7 @@ fn main() {
     }
     let tables = tables.iter().map(|(extension, kinds)| {
         let names: Vec<String> = kinds.iter().map(|names| format!("&{names:?}")).collect();
-        format!("Table {{ extension: {extension:?}, names: [{}] }},\n", names.join(", "))
+        format!("ExtensionNames {{ extension: {extension:?}, names: [{}] }},\n", names.join(", "))
     });
     let path = format!("{}/tables.rs", env::var("OUT_DIR").expect("cargo sets OUT_DIR"));
     fs::write(path, format!("&[{}]", tables.collect::<String>())).expect("a file of tables");

@@ -9,14 +9,14 @@ use core::iter;
 pub const FIELDS: &str = include_str!("../data/fields.txt");
 
 /// The core protocol, then the extensions (made by `build.rs`).
-static TABLES: &[Table] = include!(concat!(env!("OUT_DIR"), "/tables.rs"));
-pub static CORE: &Table = &TABLES[0];
+static TABLES: &[ExtensionNames] = include!(concat!(env!("OUT_DIR"), "/tables.rs"));
+pub static CORE: &ExtensionNames = &TABLES[0];
 
 /// A kind of message. Requests and their replies are numbered by the minor opcode (in the core protocol, by the major
 /// opcode), generic events by their type, other events and errors by their code minus the extension's first code. XKB
 /// has a single event code; its events are numbered by their type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum NameKind {
     Request,
     Reply,
     Event,
@@ -26,38 +26,38 @@ pub enum Kind {
 
 /// The names of the messages of one extension.
 #[derive(Debug)]
-pub struct Table {
+pub struct ExtensionNames {
     /// The name of the extension; empty for the core protocol.
     pub extension: &'static str,
     /// Indexed by kind and number.
     names: [&'static [Option<&'static str>]; 5],
 }
 
-impl Table {
+impl ExtensionNames {
     #[inline]
-    pub fn name(&self, kind: Kind, number: impl Into<usize>) -> Option<&'static str> {
+    pub fn name(&self, kind: NameKind, number: impl Into<usize>) -> Option<&'static str> {
         *self.names[kind as usize].get(number.into())?
     }
 
     pub fn has_reply(&self, request: u8) -> bool {
-        self.name(Kind::Reply, request).is_some()
+        self.name(NameKind::Reply, request).is_some()
     }
 }
 
 /// The messages of an extension, or of the core protocol if the name is empty.
-pub fn table(extension: &str) -> Option<&'static Table> {
+pub fn table(extension: &str) -> Option<&'static ExtensionNames> {
     TABLES.iter().find(|table| table.extension == extension)
 }
 
 /// The table and the number of the request with this name.
-pub fn request(name: &str) -> Option<(&'static Table, u8)> {
+pub fn request(name: &str) -> Option<(&'static ExtensionNames, u8)> {
     let table = table(name.split_once("::").map_or("", |(extension, _)| extension))?;
-    (0..=u8::MAX).find(|&number| table.name(Kind::Request, number) == Some(name)).map(|number| (table, number))
+    (0..=u8::MAX).find(|&number| table.name(NameKind::Request, number) == Some(name)).map(|number| (table, number))
 }
 
 /// The kind and the name of every message.
-pub fn all() -> impl Iterator<Item = (Kind, &'static str)> {
-    let kinds = [Kind::Request, Kind::Reply, Kind::Event, Kind::GenericEvent, Kind::Error];
+pub fn all() -> impl Iterator<Item = (NameKind, &'static str)> {
+    let kinds = [NameKind::Request, NameKind::Reply, NameKind::Event, NameKind::GenericEvent, NameKind::Error];
     let lists = TABLES.iter().flat_map(move |table| iter::zip(kinds, table.names));
     lists.flat_map(|(kind, names)| names.iter().flatten().map(move |name| (kind, *name)))
 }

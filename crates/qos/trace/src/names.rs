@@ -5,7 +5,7 @@
 //! GLX request without a known name is shown as "GLX minor 99".
 
 use xqos_x11::codes::FIRST_EXTENSION;
-use xqos_x11::names::{CORE, Kind, table};
+use xqos_x11::names::{CORE, NameKind, table};
 
 /// The extensions of one server.
 #[derive(Debug, Default)]
@@ -31,12 +31,12 @@ impl Names {
 
     pub fn name(&self, major: u8, minor: u16) -> String {
         if major < FIRST_EXTENSION {
-            return CORE.name(Kind::Request, major).map_or_else(|| format!("opcode {major}"), str::to_owned);
+            return CORE.name(NameKind::Request, major).map_or_else(|| format!("opcode {major}"), str::to_owned);
         }
         let Some((name, _)) = self.extensions.iter().find(|(_, known)| *known == major) else {
             return format!("opcode {major} minor {minor}");
         };
-        let known = table(name).and_then(|table| table.name(Kind::Request, minor));
+        let known = table(name).and_then(|table| table.name(NameKind::Request, minor));
         known.map_or_else(|| format!("{name} minor {minor}"), |request| request.replacen("::", " ", 1))
     }
 }

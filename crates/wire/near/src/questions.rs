@@ -30,7 +30,7 @@ use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 use xqos_wire::answerable::{Class, row};
 use xqos_wire::x11::greeting::Screen;
-use xqos_x11::names::{self, Kind};
+use xqos_x11::names::{self, NameKind};
 
 const TITLE: &str = "xqos near questions 2";
 const PROGRAMS: &str = "programs";
@@ -280,7 +280,7 @@ fn with_bytes(head: [u8; 2], words: &[&str], screen: Option<Screen>) -> Option<V
 }
 
 fn name(entry: &Entry) -> Option<&'static str> {
-    names::table(&entry.extension)?.name(Kind::Request, entry.request[usize::from(!entry.extension.is_empty())])
+    names::table(&entry.extension)?.name(NameKind::Request, entry.request[usize::from(!entry.extension.is_empty())])
 }
 
 /// The text of a question; `None` if it names a resource of this server or this connection.

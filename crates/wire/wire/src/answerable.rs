@@ -221,7 +221,7 @@ const WINDOW_BARRIERS: [&str; 19] = [
 mod tests {
     use super::*;
     use std::collections::BTreeSet;
-    use xqos_x11::names::{self, Kind, all};
+    use xqos_x11::names::{self, NameKind, all};
 
     /// True if the request has a reply; `None` if there is no such request.
     fn has_reply(request: &str) -> Option<bool> {
@@ -241,8 +241,9 @@ mod tests {
 
     #[test]
     fn watched_rows_name_existing_events() {
-        let is_event =
-            |name: &str| all().any(|(kind, event)| matches!(kind, Kind::Event | Kind::GenericEvent) && event == name);
+        let is_event = |name: &str| {
+            all().any(|(kind, event)| matches!(kind, NameKind::Event | NameKind::GenericEvent) && event == name)
+        };
         for row in TABLE {
             assert_eq!(row.class == Class::Watched, !row.until.is_empty(), "{}", row.request);
             row.until.iter().for_each(|event| assert!(is_event(event), "{event}"));
@@ -251,7 +252,7 @@ mod tests {
 
     #[test]
     fn barriers_are_requests_without_replies() {
-        let requests = all().filter(|(kind, _)| *kind == Kind::Request);
+        let requests = all().filter(|(kind, _)| *kind == NameKind::Request);
         let barriers: Vec<&str> =
             requests.map(|(_, name)| name).filter(|name| barrier(name) != Barrier::None).collect();
         assert_eq!(barriers.len(), 38, "a name differs from the library's: {barriers:?}");
@@ -318,7 +319,8 @@ mod tests {
 
     #[test]
     fn version_requests_are_answered_and_forwarded() {
-        for (_, version) in all().filter(|(kind, name)| *kind == Kind::Request && name.ends_with("::QueryVersion")) {
+        for (_, version) in all().filter(|(kind, name)| *kind == NameKind::Request && name.ends_with("::QueryVersion"))
+        {
             assert_eq!(row(version).class, Class::ConstantSetsState, "{version}");
         }
         assert_eq!(row("GLX::QueryVersion").class, Class::ConstantSetsState);

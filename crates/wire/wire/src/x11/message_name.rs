@@ -27,8 +27,8 @@ impl FromStr for MessageName {
     fn from_str(text: &str) -> Result<MessageName, String> {
         let error = text.get(..3).filter(|prefix| prefix.eq_ignore_ascii_case("bad")).map_or(text, |_| &text[3..]);
         // The server's answer to a setup is the only message without a number.
-        let found = all().chain([(names::Kind::Reply, "SetupReply")]).find_map(|(kind, name)| {
-            let is_error = kind == names::Kind::Error;
+        let found = all().chain([(names::NameKind::Reply, "SetupReply")]).find_map(|(kind, name)| {
+            let is_error = kind == names::NameKind::Error;
             let wanted = if is_error { error } else { text };
             name.eq_ignore_ascii_case(wanted).then_some(MessageName { name, is_error })
         });

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use xqos_x11::codes::{
     BIG_REQUESTS, FIRST_EXTENSION, FIRST_EXTENSION_ERROR, FIRST_EXTENSION_EVENT, GENERIC_EVENT, SENT_BY_CLIENT, XKB,
 };
-use xqos_x11::names::{CORE, Kind, Table, table};
+use xqos_x11::names::{CORE, ExtensionNames, NameKind, table};
 
 /// Name of a reply whose request was not captured.
 pub const UNKNOWN_REQUEST: &str = "unknown request";
@@ -34,7 +34,7 @@ pub fn extension_of(reply: &[u8]) -> Option<[u8; 3]> {
 #[derive(Debug)]
 struct Extension {
     name: String,
-    table: Option<&'static Table>,
+    table: Option<&'static ExtensionNames>,
     first_event: u8,
     first_error: u8,
 }
@@ -94,7 +94,7 @@ impl Names {
         match self.extension(major) {
             Some(extension) => {
                 let table = extension.table?;
-                table.name(Kind::Request, minor)?;
+                table.name(NameKind::Request, minor)?;
                 Some(table.has_reply(minor))
             }
             None if major < FIRST_EXTENSION => Some(CORE.has_reply(major)),
@@ -105,7 +105,7 @@ impl Names {
     /// True if an extension with this major opcode is known and can have this request.
     pub fn is_extension_request(&self, major: u8, minor: u8) -> bool {
         let has_request =
-            |extension: &Extension| extension.table.is_none_or(|table| table.name(Kind::Request, minor).is_some());
+            |extension: &Extension| extension.table.is_none_or(|table| table.name(NameKind::Request, minor).is_some());
         self.extension(major).is_some_and(has_request)
     }
 
@@ -152,19 +152,19 @@ impl Names {
     fn known(&self, numbers: Numbers) -> Option<&'static str> {
         let table = |major| self.extension(major)?.table;
         match numbers {
-            Numbers::Request(major, _) if major < FIRST_EXTENSION => CORE.name(Kind::Request, major),
-            Numbers::Request(major, minor) => table(major)?.name(Kind::Request, minor),
-            Numbers::Generic(major, kind) => table(major)?.name(Kind::GenericEvent, kind),
-            Numbers::Event(code, _) if code < FIRST_EXTENSION_EVENT => CORE.name(Kind::Event, code),
+            Numbers::Request(major, _) if major < FIRST_EXTENSION => CORE.name(NameKind::Request, major),
+            Numbers::Request(major, minor) => table(major)?.name(NameKind::Request, minor),
+            Numbers::Generic(major, kind) => table(major)?.name(NameKind::GenericEvent, kind),
+            Numbers::Event(code, _) if code < FIRST_EXTENSION_EVENT => CORE.name(NameKind::Event, code),
             Numbers::Event(code, second_byte) => {
                 let (extension, number) = self.by_first(code, |extension| extension.first_event)?;
                 let number = if extension.name == XKB { second_byte } else { number };
-                extension.table?.name(Kind::Event, number)
+                extension.table?.name(NameKind::Event, number)
             }
-            Numbers::Error(code) if code < FIRST_EXTENSION_ERROR => CORE.name(Kind::Error, code),
+            Numbers::Error(code) if code < FIRST_EXTENSION_ERROR => CORE.name(NameKind::Error, code),
             Numbers::Error(code) => {
                 let (extension, number) = self.by_first(code, |extension| extension.first_error)?;
-                extension.table?.name(Kind::Error, number)
+                extension.table?.name(NameKind::Error, number)
             }
         }
     }

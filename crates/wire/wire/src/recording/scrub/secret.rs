@@ -98,7 +98,7 @@ fn is_unknown(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use xqos_x11::names::{Kind, all};
+    use xqos_x11::names::{NameKind, all};
 
     #[test]
     fn every_rule_names_an_existing_message() {
@@ -107,9 +107,9 @@ mod tests {
         for (letter, name) in RULES.keys() {
             let is_event = *letter == "e";
             let exists = all().any(|(kind, known)| match kind {
-                Kind::Event | Kind::GenericEvent => is_event && known == *name,
-                Kind::Request => !is_event && known == *name,
-                Kind::Reply | Kind::Error => false,
+                NameKind::Event | NameKind::GenericEvent => is_event && known == *name,
+                NameKind::Request => !is_event && known == *name,
+                NameKind::Reply | NameKind::Error => false,
             });
             assert!(exists, "there is no message {letter} {name}");
         }
