@@ -52,7 +52,7 @@ pub enum Side {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct Settings {
+pub struct LinkSettings {
     pub shape: Shape,
     /// Random seed for loss and jitter.
     pub seed: u64,
@@ -62,13 +62,13 @@ pub struct Settings {
     pub netem: bool,
 }
 
-impl From<Shape> for Settings {
-    fn from(shape: Shape) -> Settings {
-        Settings { shape, ..Settings::default() }
+impl From<Shape> for LinkSettings {
+    fn from(shape: Shape) -> LinkSettings {
+        LinkSettings { shape, ..LinkSettings::default() }
     }
 }
 
-impl Settings {
+impl LinkSettings {
     /// Comment that describes the link in its log.
     fn about(&self) -> String {
         let Shape { rate, delay_ns, jitter_ns, loss_ppm, .. } = self.shape;
@@ -87,7 +87,7 @@ pub struct Link {
 }
 
 impl Link {
-    pub fn start(settings: &Settings) -> Result<Link, Error> {
+    pub fn start(settings: &LinkSettings) -> Result<Link, Error> {
         let mut namespaces = Namespaces::make()?;
         let mut shape = settings.shape;
         if settings.netem {

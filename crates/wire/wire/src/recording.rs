@@ -33,15 +33,15 @@ use output::Output;
 use scrub::{Extent, Scrubber};
 use std::io::{self, Write};
 use std::path::PathBuf;
-use trigger::{EventWatcher, SeenEvents, State};
+use trigger::{EventWatcher, SeenEvents, TriggerState};
 
 #[derive(Clone, Debug, Default)]
-pub struct Settings {
+pub struct RecordingSettings {
     /// `None` keeps all data of the packets.
     pub scrub: Option<Extent>,
     /// Maximum bytes kept of a packet.
     pub snap_bytes: Option<usize>,
-    pub trigger: trigger::Settings,
+    pub trigger: trigger::TriggerSettings,
     pub also_port: Option<u16>,
     /// Also print each message to standard output.
     pub prints_messages: bool,
@@ -100,7 +100,7 @@ pub struct Recorder {
 
 impl Recorder {
     /// Starts a recording. Without `interface`, an interface is added for each link type at its first packet.
-    pub fn new(target: Target, interface: Option<(Link, &str)>, settings: &Settings) -> io::Result<Recorder> {
+    pub fn new(target: Target, interface: Option<(Link, &str)>, settings: &RecordingSettings) -> io::Result<Recorder> {
         let log = || MessageLog::new(Vec::new(), Format::Text, None, Filter::default());
         let session = ObservedSession::new(RecordingObservers {
             scrubber: settings.scrub.map(Scrubber::new),
@@ -120,14 +120,14 @@ impl Recorder {
         if self.needs_messages {
             self.session.packet(record);
         }
-        let was_running = self.output.trigger.state == State::Running;
+        let was_running = self.output.trigger.state == TriggerState::Running;
         let Recorder { session, output, .. } = self;
         match &mut session.observers.scrubber {
             Some(scrubber) => scrubber.take(record, &mut |record| output.take(record)),
             None => output.take(record),
         }
         output.trigger.observe(record.at_ns, session.observers.watcher.take());
-        let is_running = output.trigger.state == State::Running;
+        let is_running = output.trigger.state == TriggerState::Running;
         self.print(was_running || is_running);
         self.follow_trigger(was_running, record.at_ns);
     }
@@ -137,7 +137,7 @@ impl Recorder {
         let watcher = &mut self.session.observers.watcher;
         watcher.advance_to(now_ns);
         let seen = watcher.take();
-        let was_running = self.output.trigger.state == State::Running;
+        let was_running = self.output.trigger.state == TriggerState::Running;
         if seen != SeenEvents::default() {
             self.output.trigger.observe(now_ns, seen);
         }
@@ -147,7 +147,7 @@ impl Recorder {
 
     /// True if nothing more will be recorded.
     pub fn is_over(&self) -> bool {
-        self.output.trigger.state == State::Over || self.output.recorded.error.is_some()
+        self.output.trigger.state == TriggerState::Over || self.output.recorded.error.is_some()
     }
 
     pub fn recorded(&self) -> &Recorded {
@@ -181,8 +181,8 @@ impl Recorder {
     /// the scrubber, because they arrived before the end.
     fn follow_trigger(&mut self, was_running: bool, now_ns: u64) {
         match self.output.trigger.state {
-            State::Running if !was_running => self.output.start(now_ns),
-            State::Over if was_running => {
+            TriggerState::Running if !was_running => self.output.start(now_ns),
+            TriggerState::Over if was_running => {
                 self.flush_scrubber();
                 self.flush();
                 if self.output.trigger.restart() {

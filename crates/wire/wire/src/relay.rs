@@ -25,7 +25,7 @@ mod run;
 pub mod upstream;
 
 use crate::background::Background;
-use crate::recording::{Recorded, Settings, Target};
+use crate::recording::{Recorded, RecordingSettings, Target};
 use authority::Authority;
 use display::Display;
 use run::Loop;
@@ -79,7 +79,7 @@ pub struct Relay {
 
 impl Relay {
     /// Starts relaying clients of this display and recording them.
-    pub fn start(upstream: Upstream, target: Target, settings: &Settings) -> Result<Relay, RelayError> {
+    pub fn start(upstream: Upstream, target: Target, settings: &RecordingSettings) -> Result<Relay, RelayError> {
         let display = Arc::new(Display::make(upstream.display.screen).map_err(RelayError::Display)?);
         let authority = Authority::of_upstream(&upstream, display.number).map_err(RelayError::Authority)?;
         let open = Arc::<[AtomicUsize; 2]>::default();

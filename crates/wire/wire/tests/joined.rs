@@ -17,7 +17,7 @@ use xqos_wire::plot::model::{Choice, Plot};
 use xqos_wire::recording::rewrite::rewrite;
 use xqos_wire::recording::scrub::Extent;
 use xqos_wire::recording::trigger::{self, Start, Stop, TriggerEvent};
-use xqos_wire::recording::{Ring, Settings, Target, numbered};
+use xqos_wire::recording::{RecordingSettings, Ring, Target, numbered};
 use xqos_wire::session::Session;
 
 /// The captures are not from a display with one of the usual numbers.
@@ -72,8 +72,8 @@ fn times(capture: &[u8]) -> Vec<u64> {
 fn cut(capture: &[u8], from: u64, scrub: Option<Extent>, folder: &Path) -> Vec<u8> {
     let path = folder.join("cut");
     let start = Start::On(TriggerEvent::Signal);
-    let trigger = trigger::Settings { start, ..Default::default() };
-    let settings = Settings { scrub, trigger, also_port: Some(PORT), ..Default::default() };
+    let trigger = trigger::TriggerSettings { start, ..Default::default() };
+    let settings = RecordingSettings { scrub, trigger, also_port: Some(PORT), ..Default::default() };
     let target = Target::One(File::create(&path).unwrap());
     let reader = Reader::new(Cursor::new(capture.to_vec())).unwrap();
     let signal = &settings.trigger.signal;
@@ -107,8 +107,8 @@ fn a_file_from_any_packet_on_is_decoded_like_the_whole() {
 fn ring(capture: &[u8], [start, stop]: [&str; 2], before_ns: u64, keep: Option<usize>, folder: &Path) -> Vec<Vec<u8>> {
     let on = |name: &str| TriggerEvent::Message(name.parse().unwrap());
     let (start, stop) = (Start::On(on(start)), Some(Stop::On(on(stop))));
-    let trigger = trigger::Settings { start, stop, before_ns, repeat: true, ..Default::default() };
-    let settings = Settings { scrub: Some(Extent::Cookie), trigger, ..Default::default() };
+    let trigger = trigger::TriggerSettings { start, stop, before_ns, repeat: true, ..Default::default() };
+    let settings = RecordingSettings { scrub: Some(Extent::Cookie), trigger, ..Default::default() };
     let path = folder.join("part.pcapng");
     let target = Target::Ring(Ring::new(&path, keep.and_then(NonZeroUsize::new)).unwrap());
     let reader = Reader::new(Cursor::new(capture.to_vec())).unwrap();

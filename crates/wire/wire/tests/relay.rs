@@ -25,7 +25,7 @@ use xqos_testkit::Random;
 use xqos_wire::capture::Reader;
 use xqos_wire::observe::{Direction, Ending, Kind};
 use xqos_wire::recording::scrub::Extent;
-use xqos_wire::recording::{RecordError, Settings, Target};
+use xqos_wire::recording::{RecordError, RecordingSettings, Target};
 use xqos_wire::relay::upstream::Upstream;
 use xqos_wire::relay::{Relay, RelayError, Relayed};
 
@@ -45,10 +45,10 @@ struct Scene {
 
 impl Scene {
     fn new() -> Scene {
-        Scene::with(&Settings { scrub: Some(Extent::Cookie), ..Settings::default() })
+        Scene::with(&RecordingSettings { scrub: Some(Extent::Cookie), ..RecordingSettings::default() })
     }
 
-    fn with(settings: &Settings) -> Scene {
+    fn with(settings: &RecordingSettings) -> Scene {
         let (number, listener) = listen();
         let file = std::env::temp_dir().join(format!("xqos-relay-{}-{number}", std::process::id()));
         let target = Target::One(File::create(&file).unwrap());
@@ -164,7 +164,7 @@ fn settle(relay: &Relay) {
 
 #[test]
 fn requests_and_replies_of_8_megabytes_are_relayed() {
-    let scene = Scene::with(&Settings { scrub: None, ..Settings::default() });
+    let scene = Scene::with(&RecordingSettings { scrub: None, ..RecordingSettings::default() });
     let (mut client, mut server) = scene.pair();
     let (there, back) = (noise(1, 8 << 20), noise(2, 8 << 20));
     let (mut clients, mut servers) = (client.try_clone().unwrap(), server.try_clone().unwrap());
@@ -291,7 +291,7 @@ fn silent_clients_do_not_affect_others() {
 #[test]
 fn arbitrary_bytes_are_relayed_and_leave_a_complete_file() {
     for seed in 0..20 {
-        let scene = Scene::with(&Settings { scrub: Some(Extent::All), ..Settings::default() });
+        let scene = Scene::with(&RecordingSettings { scrub: Some(Extent::All), ..RecordingSettings::default() });
         let (mut client, mut server) = scene.pair();
         // Start with a valid setup, so that the rest is decoded.
         let there = [setup(L), noise(seed, 70_000)].concat();
@@ -314,7 +314,7 @@ fn a_full_disk_stops_only_the_recording() {
     let (number, listener) = listen();
     let file = OpenOptions::new().write(true).open(full).unwrap();
     let upstream = Upstream::find(Some(&format!(":{number}"))).unwrap();
-    let relay = Relay::start(upstream, Target::One(file), &Settings::default()).unwrap();
+    let relay = Relay::start(upstream, Target::One(file), &RecordingSettings::default()).unwrap();
     accept(&listener);
     let (mut client, mut server) = (connect(&relay.display()), accept(&listener));
     for _ in 0..100 {

@@ -14,17 +14,17 @@ use xqos_wire::capture::{Reader, Writer};
 use xqos_wire::observe::Direction;
 use xqos_wire::recording::rewrite::rewrite;
 use xqos_wire::recording::scrub::Extent;
-use xqos_wire::recording::{Recorded, Settings, Target};
+use xqos_wire::recording::{Recorded, RecordingSettings, Target};
 use xqos_wire::session::Session;
 
 const L: Order = Order::Little;
 /// Keeps everything but these data.
-fn without(scrub: impl Into<Option<Extent>>) -> Settings {
-    Settings { scrub: scrub.into(), ..Settings::default() }
+fn without(scrub: impl Into<Option<Extent>>) -> RecordingSettings {
+    RecordingSettings { scrub: scrub.into(), ..RecordingSettings::default() }
 }
 
 /// Records a capture again and returns the new file.
-fn again(capture: Vec<u8>, settings: &Settings, name: &str) -> (Vec<u8>, Recorded) {
+fn again(capture: Vec<u8>, settings: &RecordingSettings, name: &str) -> (Vec<u8>, Recorded) {
     let path: PathBuf = std::env::temp_dir().join(format!("xqos-scrub-{}-{name}", std::process::id()));
     let reader = Reader::new(Cursor::new(capture)).expect("a valid capture");
     let target = Target::One(File::create(&path).unwrap());

@@ -33,7 +33,7 @@ use xqos_text::quantity::Micros;
 use xqos_wire::capture::live;
 use xqos_wire::recording::scrub::Extent;
 use xqos_wire::recording::trigger::{self, Start, Stop};
-use xqos_wire::recording::{RecordError, Recorded, Ring, Settings, Target, numbered};
+use xqos_wire::recording::{RecordError, Recorded, RecordingSettings, Ring, Target, numbered};
 
 /// Captures the X traffic of a program or of a network interface into a file
 ///
@@ -183,12 +183,12 @@ impl Arguments {
         Ok(ExitCode::SUCCESS)
     }
 
-    fn settings(&self) -> Settings {
+    fn settings(&self) -> RecordingSettings {
         let extent = if self.scrub { Extent::All } else { Extent::Cookie };
-        Settings {
+        RecordingSettings {
             scrub: (!self.keep_cookie).then_some(extent),
             snap_bytes: self.snaplen.map(|bytes| bytes as usize),
-            trigger: trigger::Settings {
+            trigger: trigger::TriggerSettings {
                 start: self.start_on.clone(),
                 stop: self.stop_on.clone(),
                 before_ns: self.before.ns(),

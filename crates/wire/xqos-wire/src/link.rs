@@ -23,7 +23,7 @@ use xqos_cli::output::{discard, note, recording};
 use xqos_sys::{self as sys, Signals};
 use xqos_wire::link::log::LinkTotals;
 use xqos_wire::link::shape::{Queue, Shape};
-use xqos_wire::link::{Link, Settings, Side};
+use xqos_wire::link::{Link, LinkSettings, Side};
 use xqos_wire::relay::authority::Authority;
 
 /// Maximum time until a server listens. Xorg takes some seconds on a slow machine.
@@ -127,10 +127,10 @@ impl Arguments {
         Ok(ExitCode::from(status))
     }
 
-    fn settings(&self) -> Settings {
+    fn settings(&self) -> LinkSettings {
         let Arguments { rate, delay, jitter, queue, loss, seed, netem, .. } = *self;
         let shape = Shape { rate, delay_ns: delay, jitter_ns: jitter, queue, loss_ppm: loss };
-        Settings { shape, seed, log: self.log.clone(), netem }
+        LinkSettings { shape, seed, log: self.log.clone(), netem }
     }
 
     fn run(&self, link: &Link, display: Option<u16>, signals: &Signals) -> Result<u8> {

@@ -17,14 +17,14 @@ use crate::analysis::states::States;
 use crate::analysis::transmitter::Transmitter;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum Activity {
     Idle,
     Network,
     Receiver,
     Waiting,
 }
 
-impl State {
+impl Activity {
     pub fn name(self) -> &'static str {
         ["idle", "blocked by the network", "blocked by the receiver", "waiting for a reply"][self as usize]
     }
@@ -53,22 +53,22 @@ pub fn of_connection(states: &States, waits: &[Span], began_ns: u64, window: &Wi
 
 impl DirectionActivity {
     /// The state just before this time.
-    pub fn state_before(&self, at_ns: u64) -> State {
-        let lists =
-            [(State::Receiver, &self.receiver), (State::Network, &self.network), (State::Waiting, &self.waiting)];
+    pub fn state_before(&self, at_ns: u64) -> Activity {
+        use Activity::{Network, Receiver, Waiting};
+        let lists = [(Receiver, &self.receiver), (Network, &self.network), (Waiting, &self.waiting)];
         let found = lists.into_iter().find(|(_, list)| {
             let next = list.partition_point(|span| span.to_ns < at_ns);
             list.get(next).is_some_and(|span| span.from_ns < at_ns)
         });
-        found.map_or(State::Idle, |(state, _)| state)
+        found.map_or(Activity::Idle, |(state, _)| state)
     }
 
-    pub fn list(&self, state: State) -> &[Span] {
+    pub fn list(&self, state: Activity) -> &[Span] {
         match state {
-            State::Idle => &[],
-            State::Network => &self.network,
-            State::Receiver => &self.receiver,
-            State::Waiting => &self.waiting,
+            Activity::Idle => &[],
+            Activity::Network => &self.network,
+            Activity::Receiver => &self.receiver,
+            Activity::Waiting => &self.waiting,
         }
     }
 }
@@ -91,8 +91,8 @@ mod tests {
     fn a_message_belongs_to_the_state_that_ends_with_it() {
         let (network, receiver) = (spans(&[(10, 20)]), spans(&[(30, 40)]));
         let activity = DirectionActivity { network, receiver, waiting: spans(&[(0, 10), (50, 60)]) };
-        let states: Vec<State> = [0, 1, 10, 11, 20, 21, 35, 50, 60, 61].map(|at| activity.state_before(at)).into();
-        use State::{Idle, Network, Receiver, Waiting};
+        let states: Vec<Activity> = [0, 1, 10, 11, 20, 21, 35, 50, 60, 61].map(|at| activity.state_before(at)).into();
+        use Activity::{Idle, Network, Receiver, Waiting};
         assert_eq!(states, [Idle, Waiting, Waiting, Network, Network, Idle, Receiver, Idle, Waiting, Idle]);
     }
 

@@ -4,7 +4,7 @@
 //! The picture is readable without colour: states are hatched, retransmissions are thick and marked with an R,
 //! acknowledged data is a solid line and the receive window a dashed one. The picture has a light and a dark theme.
 
-use super::activity::{DirectionActivity, State};
+use super::activity::{Activity, DirectionActivity};
 use super::detail::{self, Columns};
 use super::model::{Connection, Plot};
 use super::track::{Bar, MessageMark, Track, Window};
@@ -262,10 +262,10 @@ impl<'a> Panel<'a> {
 }
 
 /// States that are drawn, with their hatching.
-const DRAWN_STATES: [(State, &str); 3] =
-    [(State::Network, "network"), (State::Receiver, "receiver"), (State::Waiting, "waiting")];
+const DRAWN_STATES: [(Activity, &str); 3] =
+    [(Activity::Network, "network"), (Activity::Receiver, "receiver"), (Activity::Waiting, "waiting")];
 
-fn class(state: State) -> &'static str {
+fn class(state: Activity) -> &'static str {
     DRAWN_STATES.iter().find(|(named, _)| *named == state).map_or("idle", |(_, name)| name)
 }
 

@@ -5,7 +5,7 @@
 //! style is that of tcpdump2xplot: a packet is a line between two arrows; acknowledged data and window are stair lines
 //! with ticks. A message is a line with an arrow at its end and its name, in the colour of the connection's state.
 
-use super::activity::State;
+use super::activity::Activity;
 use super::model::{Connection, Plot};
 use super::track::{Bar, MessageMark, Step, Track};
 use std::io::{self, Write};
@@ -60,7 +60,7 @@ fn packet(bar: &Bar, clock: &Clock, out: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-fn message(mark: &MessageMark, name: &str, state: State, clock: &Clock, out: &mut impl Write) -> io::Result<()> {
+fn message(mark: &MessageMark, name: &str, state: Activity, clock: &Clock, out: &mut impl Write) -> io::Result<()> {
     let (at, low, high) = (clock.at(mark.last_ns), mark.offset, mark.offset.saturating_add(mark.length));
     writeln!(out, "{}", colour(state))?;
     writeln!(
@@ -71,12 +71,12 @@ fn message(mark: &MessageMark, name: &str, state: State, clock: &Clock, out: &mu
     )
 }
 
-fn colour(state: State) -> &'static str {
+fn colour(state: Activity) -> &'static str {
     match state {
-        State::Idle => "white",
-        State::Network => "orange",
-        State::Receiver => "purple",
-        State::Waiting => "blue",
+        Activity::Idle => "white",
+        Activity::Network => "orange",
+        Activity::Receiver => "purple",
+        Activity::Waiting => "blue",
     }
 }
 

@@ -2,8 +2,8 @@
 //! Last stage of a recording: from the trigger to the files.
 
 use super::ring::Target;
-use super::trigger::{State, Trigger};
-use super::{RecordError, Recorded, Settings};
+use super::trigger::{Trigger, TriggerState};
+use super::{RecordError, Recorded, RecordingSettings};
 use crate::capture::{KeptRecord, Link, Record, Writer};
 use crate::observe::ConnectionId;
 use crate::session::Session;
@@ -36,7 +36,7 @@ pub struct Output {
 }
 
 impl Output {
-    pub fn new(target: Target, interface: Option<(Link, &str)>, settings: &Settings) -> io::Result<Output> {
+    pub fn new(target: Target, interface: Option<(Link, &str)>, settings: &RecordingSettings) -> io::Result<Output> {
         let can_join = settings.trigger.can_join() && !matches!(target, Target::Nowhere);
         let mut output = Output {
             target,
@@ -58,7 +58,7 @@ impl Output {
     }
 
     pub fn take(&mut self, record: &Record<'_>) {
-        if self.trigger.state == State::Waiting { self.hold(record) } else { self.write_packet(record) }
+        if self.trigger.state == TriggerState::Waiting { self.hold(record) } else { self.write_packet(record) }
     }
 
     /// Writes the packets that arrived before the start.

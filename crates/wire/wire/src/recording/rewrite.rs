@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Records an existing capture again: scrubbed, cut, or restricted to some ports.
 
-use super::{Recorded, Recorder, Settings, Target};
+use super::{Recorded, Recorder, RecordingSettings, Target};
 use crate::capture::{Reader, Record};
 use crate::frame::{Frame, parse};
 use std::io;
@@ -20,7 +20,7 @@ pub fn rewrite(
     mut reader: Reader,
     ports: Option<&RangeInclusive<u16>>,
     target: Target,
-    settings: &Settings,
+    settings: &RecordingSettings,
     progress: &mut impl FnMut(u64, u64),
 ) -> io::Result<Rewritten> {
     let mut recorder = Recorder::new(target, None, settings)?;

@@ -34,7 +34,7 @@ pub enum TriggerEvent {
     Wait {
         ns: u64,
     },
-    /// [`Settings::signal`] was set.
+    /// [`TriggerSettings::signal`] was set.
     Signal,
 }
 
@@ -59,7 +59,7 @@ pub enum Stop {
 }
 
 #[derive(Clone, Debug, Default)]
-pub struct Settings {
+pub struct TriggerSettings {
     pub start: Start,
     pub stop: Option<Stop>,
     /// Length of the time before the start event that is also kept.
@@ -70,7 +70,7 @@ pub struct Settings {
     pub signal: Arc<AtomicBool>,
 }
 
-impl Settings {
+impl TriggerSettings {
     pub fn needs_messages(&self) -> bool {
         self.start != Start::Now || self.stop.is_some()
     }
@@ -94,7 +94,7 @@ pub struct SeenEvents {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum TriggerState {
     Waiting,
     Running,
     Over,
@@ -102,23 +102,23 @@ pub enum State {
 
 #[derive(Clone, Debug)]
 pub struct Trigger {
-    settings: Settings,
-    pub state: State,
+    settings: TriggerSettings,
+    pub state: TriggerState,
     pub has_started: bool,
     started_ns: Option<u64>,
     last_message_ns: Option<u64>,
 }
 
 impl Trigger {
-    pub fn new(settings: Settings) -> Trigger {
+    pub fn new(settings: TriggerSettings) -> Trigger {
         let has_started = settings.start == Start::Now;
-        let state = if has_started { State::Running } else { State::Waiting };
+        let state = if has_started { TriggerState::Running } else { TriggerState::Waiting };
         Trigger { settings, state, has_started, started_ns: None, last_message_ns: None }
     }
 
     /// After the stop event, waits for the start event again if `repeat` is set. Returns whether it is set.
     pub fn restart(&mut self) -> bool {
-        let is_wanted = self.settings.repeat && self.state == State::Over;
+        let is_wanted = self.settings.repeat && self.state == TriggerState::Over;
         if is_wanted {
             let has_started = self.has_started;
             *self = Trigger { has_started, ..Trigger::new(self.settings.clone()) };
@@ -128,7 +128,7 @@ impl Trigger {
 
     /// Advances the time: before each packet, and regularly while there are none.
     pub fn advance_to(&mut self, now_ns: u64) {
-        if self.state == State::Running {
+        if self.state == TriggerState::Running {
             self.started_ns.get_or_insert(now_ns);
         }
         let (since_ns, ns) = match self.settings.stop {
@@ -137,23 +137,23 @@ impl Trigger {
             _ => return,
         };
         let is_late = since_ns.is_some_and(|since_ns| now_ns.saturating_sub(since_ns) >= ns);
-        if self.state == State::Running && is_late {
-            self.state = State::Over;
+        if self.state == TriggerState::Running && is_late {
+            self.state = TriggerState::Over;
         }
     }
 
     /// Takes the events in a packet. The packet is part of the recording that these events start or stop.
     pub fn observe(&mut self, at_ns: u64, seen: SeenEvents) {
         // Silence before the start does not count.
-        if seen.message || self.state == State::Waiting {
+        if seen.message || self.state == TriggerState::Waiting {
             self.last_message_ns = seen.message.then_some(at_ns);
         }
         self.state = match (self.state, &self.settings.stop) {
-            (State::Waiting, _) if seen.start => State::Running,
-            (State::Running, Some(Stop::On(_))) if seen.stop => State::Over,
+            (TriggerState::Waiting, _) if seen.start => TriggerState::Running,
+            (TriggerState::Running, Some(Stop::On(_))) if seen.stop => TriggerState::Over,
             (state, _) => state,
         };
-        if self.state == State::Running {
+        if self.state == TriggerState::Running {
             self.has_started = true;
             self.started_ns.get_or_insert(at_ns);
         }
@@ -171,7 +171,7 @@ mod tests {
     const WINDOW: TriggerEvent = TriggerEvent::Window(None);
 
     fn trigger(start: Start, stop: Stop, repeat: bool) -> Trigger {
-        Trigger::new(Settings { start, stop: Some(stop), repeat, ..Settings::default() })
+        Trigger::new(TriggerSettings { start, stop: Some(stop), repeat, ..TriggerSettings::default() })
     }
 
     #[test]
@@ -179,29 +179,29 @@ mod tests {
         let mut trigger = trigger(Start::On(WINDOW), Stop::On(TriggerEvent::Key), false);
         assert!(!trigger.has_started);
         for (seen, state) in [
-            (STOP, State::Waiting),
-            (MESSAGE, State::Waiting),
-            (START, State::Running),
-            (START, State::Running),
-            (STOP, State::Over),
-            (START, State::Over),
+            (STOP, TriggerState::Waiting),
+            (MESSAGE, TriggerState::Waiting),
+            (START, TriggerState::Running),
+            (START, TriggerState::Running),
+            (STOP, TriggerState::Over),
+            (START, TriggerState::Over),
         ] {
             trigger.observe(1, seen);
             assert_eq!(trigger.state, state, "{seen:?}");
         }
-        assert!(trigger.has_started && !trigger.restart() && trigger.state == State::Over);
+        assert!(trigger.has_started && !trigger.restart() && trigger.state == TriggerState::Over);
     }
 
     #[test]
     fn a_repeated_recording_waits_for_its_start_event_again() {
         let mut trigger = trigger(Start::On(WINDOW), Stop::Quiet { ns: 100 }, true);
         for at_ns in [1000, 2000, 3000] {
-            assert_eq!(trigger.state, State::Waiting);
+            assert_eq!(trigger.state, TriggerState::Waiting);
             trigger.observe(at_ns, START);
             trigger.advance_to(at_ns + 99);
-            assert!(trigger.state == State::Running && !trigger.restart());
+            assert!(trigger.state == TriggerState::Running && !trigger.restart());
             trigger.advance_to(at_ns + 100);
-            assert!(trigger.state == State::Over && trigger.restart());
+            assert!(trigger.state == TriggerState::Over && trigger.restart());
         }
     }
 
@@ -209,17 +209,17 @@ mod tests {
     fn quiet_is_counted_from_the_last_message_and_not_before_the_first() {
         let mut trigger = trigger(Start::Now, Stop::Quiet { ns: 100 }, true);
         trigger.advance_to(5000);
-        assert_eq!(trigger.state, State::Running, "no message has arrived yet");
+        assert_eq!(trigger.state, TriggerState::Running, "no message has arrived yet");
         trigger.observe(5000, MESSAGE);
         trigger.observe(5050, NOTHING);
         trigger.advance_to(5099);
         trigger.observe(5099, MESSAGE);
         trigger.advance_to(5198);
-        assert_eq!(trigger.state, State::Running);
+        assert_eq!(trigger.state, TriggerState::Running);
         trigger.advance_to(5199);
-        assert!(trigger.state == State::Over && trigger.restart());
+        assert!(trigger.state == TriggerState::Over && trigger.restart());
         trigger.advance_to(9000);
-        assert_eq!(trigger.state, State::Running, "the silence before the new start does not count");
+        assert_eq!(trigger.state, TriggerState::Running, "the silence before the new start does not count");
     }
 
     #[test]
@@ -228,12 +228,12 @@ mod tests {
         trigger.observe(1000, MESSAGE);
         trigger.observe(5000, SeenEvents { start: true, ..NOTHING });
         trigger.advance_to(5500);
-        assert_eq!(trigger.state, State::Running, "no message has arrived since the signal");
+        assert_eq!(trigger.state, TriggerState::Running, "no message has arrived since the signal");
         trigger.observe(6000, MESSAGE);
         trigger.advance_to(6099);
-        assert_eq!(trigger.state, State::Running);
+        assert_eq!(trigger.state, TriggerState::Running);
         trigger.advance_to(6100);
-        assert_eq!(trigger.state, State::Over);
+        assert_eq!(trigger.state, TriggerState::Over);
     }
 
     #[test]
@@ -244,9 +244,9 @@ mod tests {
         trigger.observe(2000, START);
         trigger.observe(2050, START);
         trigger.advance_to(2099);
-        assert_eq!(trigger.state, State::Running);
+        assert_eq!(trigger.state, TriggerState::Running);
         trigger.advance_to(2100);
-        assert_eq!(trigger.state, State::Over);
+        assert_eq!(trigger.state, TriggerState::Over);
     }
 
     #[test]
@@ -255,9 +255,9 @@ mod tests {
         for from_ns in [1000, 2000] {
             trigger.advance_to(from_ns);
             trigger.advance_to(from_ns + 99);
-            assert_eq!(trigger.state, State::Running);
+            assert_eq!(trigger.state, TriggerState::Running);
             trigger.advance_to(from_ns + 100);
-            assert!(trigger.state == State::Over && trigger.restart());
+            assert!(trigger.state == TriggerState::Over && trigger.restart());
         }
     }
 }

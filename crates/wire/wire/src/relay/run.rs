@@ -7,7 +7,7 @@
 use super::connection::{Accounting, Connection, PIECE_BYTES};
 use super::display::Display;
 use super::upstream::{Socket, Upstream};
-use super::{Relayed, Settings};
+use super::{RecordingSettings, Relayed};
 use crate::background::Clock;
 use crate::capture::conversation::Conversation;
 use crate::capture::{Link, Record};
@@ -52,7 +52,7 @@ impl Loop {
     }
 
     /// Runs until `stop` is readable.
-    pub fn run(mut self, target: Target, settings: &Settings, stop: &UnixStream) -> io::Result<Relayed> {
+    pub fn run(mut self, target: Target, settings: &RecordingSettings, stop: &UnixStream) -> io::Result<Relayed> {
         let mut recorder = Recorder::new(target, Some((Link::RAW, "xqos relay")), settings)?;
         let mut buffer = vec![0; PIECE_BYTES];
         loop {

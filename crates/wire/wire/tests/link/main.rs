@@ -14,7 +14,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use xqos_wire::link::log::{Entry, LoggedPacket, Outcome, Reader};
 use xqos_wire::link::shape::{Queue, Shape};
-use xqos_wire::link::{Error, Link, Settings, Side};
+use xqos_wire::link::{Error, Link, LinkSettings, Side};
 use xqos_wire::observe::Direction;
 
 const MS: u64 = 1_000_000;
@@ -25,7 +25,7 @@ const TURNS: u32 = 4;
 const PINGS: usize = 31;
 
 /// Starts a link, or prints why this machine permits none and returns `None`.
-fn link(settings: &Settings) -> Option<Link> {
+fn link(settings: &LinkSettings) -> Option<Link> {
     match Link::start(settings) {
         Ok(link) => Some(link),
         Err(error @ (Error::Namespace(_) | Error::Device(_))) => left_out(&error.to_string()),
@@ -76,7 +76,7 @@ fn ping_measures_the_delay_within_0_3_ms() {
         return;
     }
     let _machine = alone();
-    let Some(near) = link(&Settings::default()) else { return };
+    let Some(near) = link(&LinkSettings::default()) else { return };
     // ping prints tenths of a millisecond below 100 ms, and whole milliseconds above.
     for (delay_ns, rate) in [(MS, None), (10 * MS, mbit(10)), (40 * MS, mbit(1))] {
         let far = link(&Shape { delay_ns, rate, ..Shape::default() }.into()).expect("there was one before");
@@ -120,7 +120,7 @@ fn a_bulk_transfer_sends_packets_back_to_back_at_the_link_rate() {
         let queue = Some(Queue::Bytes(20_000 * megabits.max(5)));
         let delay_ns = 2 * MS;
         let shape = Shape { rate: mbit(megabits), delay_ns, queue, ..Shape::default() };
-        let settings = Settings { shape, log: Some(file.clone()), ..Settings::default() };
+        let settings = LinkSettings { shape, log: Some(file.clone()), ..LinkSettings::default() };
         let Some(link) = link(&settings) else { return };
         let received = transfer(&link, bytes);
         link.finish().expect("the link ends cleanly");
@@ -163,13 +163,13 @@ fn the_log_agrees_with_ping() {
     if xqos_testkit::program("ping").is_none() {
         return;
     }
-    if link(&Settings::default()).is_none() {
+    if link(&LinkSettings::default()).is_none() {
         return;
     }
     let _machine = alone();
     let file = log_file("ping");
     let shape = Shape { rate: mbit(1), delay_ns: 5 * MS, ..Shape::default() };
-    let settings = Settings { shape, log: Some(file.clone()), ..Settings::default() };
+    let settings = LinkSettings { shape, log: Some(file.clone()), ..LinkSettings::default() };
     let mut quickest_ms = f64::INFINITY;
     for _ in 0..TURNS {
         let link = link(&settings).expect("there was one before");
@@ -200,7 +200,7 @@ fn the_log_distinguishes_drops_from_losses() {
     }
     let flood = |shape: Shape| {
         let file = log_file(&format!("flood-{}", shape.loss_ppm));
-        let link = link(&Settings { shape, log: Some(file.clone()), ..Settings::default() })?;
+        let link = link(&LinkSettings { shape, log: Some(file.clone()), ..LinkSettings::default() })?;
         let mut ping = Command::new("ping");
         ping.args(["-n", "-q", "-c", "50", "-l", "50", "-W", "1", "-s", "1472", "10.0.0.1"]);
         link.command_in(Side::Client, ping.stdout(Stdio::null())).status().expect("ping runs");
@@ -220,7 +220,7 @@ fn the_log_distinguishes_drops_from_losses() {
 
 #[test]
 fn every_process_on_a_link_ends_with_it() {
-    let Some(link) = link(&Settings::default()) else { return };
+    let Some(link) = link(&LinkSettings::default()) else { return };
     let file = log_file("pid");
     // An orphan in its own session that ignores SIGTERM, like a daemon.
     let script = format!("setsid sh -c 'trap \"\" TERM; echo $$ >{}; while :; do sleep 0.1; done' &", file.display());
@@ -238,7 +238,7 @@ fn every_process_on_a_link_ends_with_it() {
 
 #[test]
 fn two_links_have_separate_networks() {
-    let (Some(one), Some(other)) = (link(&Settings::default()), link(&Settings::default())) else { return };
+    let (Some(one), Some(other)) = (link(&LinkSettings::default()), link(&LinkSettings::default())) else { return };
     let place = |link: &Link, side| {
         let mut command = Command::new("readlink");
         let output = link.command_in(side, command.arg("/proc/self/ns/net")).output().expect("readlink runs");

@@ -4,7 +4,7 @@
 //! Most events are in one message. Drags, names of windows and waits also need earlier messages: a button press without
 //! a release, the properties of a window, requests without an answer.
 
-use super::{SeenEvents, Settings, Start, Stop, TriggerEvent};
+use super::{SeenEvents, Start, Stop, TriggerEvent, TriggerSettings};
 use crate::observe::{ConnectionId, Ending, Kind, Message, Observer};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -44,7 +44,7 @@ struct Unanswered {
 }
 
 impl EventWatcher {
-    pub fn new(settings: &Settings) -> EventWatcher {
+    pub fn new(settings: &TriggerSettings) -> EventWatcher {
         let start = if let Start::On(event) = &settings.start { Some(event.clone()) } else { None };
         let stop = if let Some(Stop::On(event)) = &settings.stop { Some(event.clone()) } else { None };
         let signal = Arc::clone(&settings.signal);

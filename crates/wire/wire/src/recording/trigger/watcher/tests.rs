@@ -9,7 +9,11 @@ const ONE: ConnectionId = ConnectionId(1);
 const OTHER: ConnectionId = ConnectionId(2);
 
 fn watcher(start: TriggerEvent, stop: TriggerEvent) -> EventWatcher {
-    EventWatcher::new(&Settings { start: Start::On(start), stop: Some(Stop::On(stop)), ..Settings::default() })
+    EventWatcher::new(&TriggerSettings {
+        start: Start::On(start),
+        stop: Some(Stop::On(stop)),
+        ..TriggerSettings::default()
+    })
 }
 
 /// Whether a message is the event.
@@ -134,7 +138,7 @@ fn a_wait_is_seen_once_when_it_becomes_too_long() {
 
 #[test]
 fn a_signal_is_seen_once() {
-    let settings = Settings { start: Start::On(TriggerEvent::Signal), ..Settings::default() };
+    let settings = TriggerSettings { start: Start::On(TriggerEvent::Signal), ..TriggerSettings::default() };
     let mut watcher = EventWatcher::new(&settings);
     let mut seen = || {
         watcher.advance_to(1);
