@@ -67,7 +67,7 @@ pub struct Traffic {
 }
 
 #[derive(Debug)]
-pub struct Connection {
+pub struct AnalysedConnection {
     pub opened: Opened,
     pub program: Option<String>,
     pub ended_ns: u64,
@@ -85,9 +85,9 @@ pub struct Connection {
     pub proxied: Option<Box<Proxied>>,
 }
 
-impl Connection {
-    fn new(opened: &Opened, remedy: Option<Remedy>) -> Connection {
-        Connection {
+impl AnalysedConnection {
+    fn new(opened: &Opened, remedy: Option<Remedy>) -> AnalysedConnection {
+        AnalysedConnection {
             opened: *opened,
             program: None,
             ended_ns: opened.at_ns,
@@ -117,7 +117,7 @@ impl Connection {
 #[derive(Debug, Default)]
 pub struct Analysis {
     pub names: Names,
-    pub connections: BTreeMap<ConnectionId, Connection>,
+    pub connections: BTreeMap<ConnectionId, AnalysedConnection>,
     pub samples: Samples,
     /// Number of connections beyond the maximum, which are not analysed.
     pub left_out: u64,
@@ -137,7 +137,7 @@ impl Observer for Analysis {
             self.left_out += 1;
             return;
         }
-        self.connections.insert(id, Connection::new(opened, self.remedy));
+        self.connections.insert(id, AnalysedConnection::new(opened, self.remedy));
     }
 
     fn named(&mut self, id: ConnectionId, program: &str) {

@@ -28,7 +28,7 @@ use crate::analysis::round_trip::{WaitTotal, saving_s};
 use crate::analysis::spans::{Span, Spans, length_until, minus, seconds, union};
 use crate::analysis::startup::Phase;
 use crate::analysis::transmitter::Transmitter;
-use crate::analysis::{Analysis, Connection, Traffic};
+use crate::analysis::{AnalysedConnection, Analysis, Traffic};
 use crate::observe::Ending;
 use crate::predict::Prediction;
 use serde::Serialize;
@@ -199,11 +199,11 @@ figures! {
 impl Analysis {
     pub fn report(self, latency_s: f64) -> Report {
         let Analysis { names, connections, samples, left_out, .. } = self;
-        let open = |mut connection: Connection| {
+        let open = |mut connection: AnalysedConnection| {
             connection.end();
             connection
         };
-        let ends: Vec<Connection> = connections.into_values().map(open).collect();
+        let ends: Vec<AnalysedConnection> = connections.into_values().map(open).collect();
         let connections: Vec<_> =
             ends.iter().map(|connection| connection_report(connection, &names, latency_s)).collect();
         let session = SessionReport { left_out, ..session(&ends, &connections, compression(samples)) };
@@ -218,7 +218,7 @@ fn compression(samples: Samples) -> BTreeMap<&'static str, Compression> {
 }
 
 fn session(
-    ends: &[Connection],
+    ends: &[AnalysedConnection],
     reports: &[ConnectionReport],
     compression: BTreeMap<&'static str, Compression>,
 ) -> SessionReport {
@@ -238,8 +238,8 @@ fn session(
     }
 }
 
-fn connection_report(connection: &Connection, names: &Names, latency_s: f64) -> ConnectionReport {
-    let Connection { opened, program, ended_ns, ending, is_whole, traffic, states, startup, .. } = connection;
+fn connection_report(connection: &AnalysedConnection, names: &Names, latency_s: f64) -> ConnectionReport {
+    let AnalysedConnection { opened, program, ended_ns, ending, is_whole, traffic, states, startup, .. } = connection;
     let duration_ns = ended_ns.saturating_sub(opened.at_ns);
     let phase = |phase: &Phase| PhaseFigures::read(&PhaseReading::of(connection, phase, names, latency_s));
     ConnectionReport {
@@ -266,7 +266,7 @@ fn connection_report(connection: &Connection, names: &Names, latency_s: f64) -> 
 
 /// The source of a connection's figures.
 struct Reading<'a> {
-    of: &'a Connection,
+    of: &'a AnalysedConnection,
     names: &'a Names,
     latency_s: f64,
     duration_ns: u64,
@@ -276,7 +276,7 @@ struct Reading<'a> {
 }
 
 impl<'a> Reading<'a> {
-    fn of(of: &'a Connection, names: &'a Names, latency_s: f64) -> Reading<'a> {
+    fn of(of: &'a AnalysedConnection, names: &'a Names, latency_s: f64) -> Reading<'a> {
         let (network, receiver, sending) = blocked(of);
         let (requests, replies) = (&of.states.requests.blocked, &of.states.replies.blocked);
         let delay = union(&[&sending, of.waits.spans.list()]);
@@ -324,7 +324,7 @@ fn length(list: &[Span], parts: &[&Spans]) -> u64 {
 }
 
 /// Spans blocked by the network in either direction, spans blocked only by a receiver, and spans of blocked requests.
-fn blocked(connection: &Connection) -> (Vec<Span>, Vec<Span>, Vec<Span>) {
+fn blocked(connection: &AnalysedConnection) -> (Vec<Span>, Vec<Span>, Vec<Span>) {
     let (requests, replies) = (&connection.states.requests.blocked, &connection.states.replies.blocked);
     let lists = [&requests.link, &requests.window, &replies.link, &replies.window].map(|spans| spans.list());
     let network = union(&lists);
@@ -363,7 +363,7 @@ struct PhaseReading<'a> {
 }
 
 impl<'a> PhaseReading<'a> {
-    fn of(connection: &Connection, phase: &'a Phase, names: &'a Names, latency_s: f64) -> PhaseReading<'a> {
+    fn of(connection: &AnalysedConnection, phase: &'a Phase, names: &'a Names, latency_s: f64) -> PhaseReading<'a> {
         let total_ns = phase.until_ns.saturating_sub(connection.opened.at_ns);
         let (network, receiver, _) = blocked(connection);
         let blocked = minus(&union(&[&network, &receiver]), connection.waits.spans.list());

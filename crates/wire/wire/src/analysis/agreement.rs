@@ -7,7 +7,7 @@
 //! of the states, so run nothing else on it.
 
 use super::spans::{Span, length_until, minus, union, within};
-use super::{Analysis, Connection};
+use super::{AnalysedConnection, Analysis};
 use crate::link::log::{BadLog, Busy, Entry};
 use crate::observe::Direction;
 
@@ -48,8 +48,8 @@ pub fn agreement(
 }
 
 /// Spans in which the inferred states call the link busy in that direction.
-fn claimed<'a>(connections: impl Iterator<Item = &'a Connection>, direction: Direction) -> Vec<Span> {
-    let transmitter = |connection: &'a Connection| match direction {
+fn claimed<'a>(connections: impl Iterator<Item = &'a AnalysedConnection>, direction: Direction) -> Vec<Span> {
+    let transmitter = |connection: &'a AnalysedConnection| match direction {
         Direction::Requests => connection.states.requests.blocked.link.list(),
         Direction::Replies => connection.states.replies.blocked.link.list(),
     };

@@ -11,7 +11,7 @@
 //! dropped packet one round trip later.
 
 use super::StartPrediction;
-use super::script::{Action, Awaited, Script, ServerMessage, Step};
+use super::script::{Awaited, Script, ServerMessage, Step, StepAction};
 use super::stream::{Acknowledgement, HEADER_BYTES, Receiver, Segment, Sender};
 use crate::analysis::spans::{Span, Spans, length_until, union};
 use crate::link::log::{Entry, Outcome};
@@ -47,10 +47,10 @@ struct Playback<'s> {
     script: &'s Script,
     now_ns: u64,
     lines: [Shaper<Packet>; 2],
-    connections: Vec<Connection>,
+    connections: Vec<SimulatedConnection>,
     timers: BinaryHeap<Reverse<(u64, u64, Timer)>>,
     timers_set: u64,
-    program: Program,
+    program: SimulatedProgram,
     busy: [Spans; 2],
     waits: Spans,
     wait_count: u64,
@@ -59,7 +59,7 @@ struct Playback<'s> {
 }
 
 #[derive(Debug)]
-struct Program {
+struct SimulatedProgram {
     step: usize,
     state: ProgramState,
     /// End of the previous step.
@@ -78,7 +78,7 @@ enum ProgramState {
 }
 
 #[derive(Debug, Default)]
-struct Connection {
+struct SimulatedConnection {
     is_open: bool,
     ends: [End; 2],
     /// State of the server: index of its next message, time of the last one, whether a timer is set for the next one,
@@ -129,7 +129,7 @@ enum Content {
 impl<'s> Playback<'s> {
     fn new(script: &'s Script, shape: &Shape) -> Playback<'s> {
         let line = |direction| Shaper::new(*shape, direction, 0);
-        let connection = |messages: &Vec<ServerMessage>| Connection {
+        let connection = |messages: &Vec<ServerMessage>| SimulatedConnection {
             message_ends: messages
                 .iter()
                 .scan(0, |end, message| {
@@ -137,7 +137,7 @@ impl<'s> Playback<'s> {
                     Some(*end)
                 })
                 .collect(),
-            ..Connection::default()
+            ..SimulatedConnection::default()
         };
         Playback {
             script,
@@ -146,7 +146,7 @@ impl<'s> Playback<'s> {
             connections: script.messages.iter().map(connection).collect(),
             timers: BinaryHeap::new(),
             timers_set: 0,
-            program: Program { step: 0, state: ProgramState::Waiting, ready_ns: 0 },
+            program: SimulatedProgram { step: 0, state: ProgramState::Waiting, ready_ns: 0 },
             busy: Default::default(),
             waits: Spans::default(),
             wait_count: 0,
@@ -265,7 +265,7 @@ impl<'s> Playback<'s> {
     }
 
     fn is_ready(&self, step: &Step) -> bool {
-        let is_open = step.action == Action::Open || self.connections[step.connection].is_open;
+        let is_open = step.action == StepAction::Open || self.connections[step.connection].is_open;
         is_open && step.after.is_none_or(|after| self.has_received(&after))
     }
 
@@ -289,8 +289,8 @@ impl<'s> Playback<'s> {
 
     fn act(&mut self, step: &Step) {
         match step.action {
-            Action::Open => self.open(step.connection, CLIENT),
-            Action::Send(bytes) => {
+            StepAction::Open => self.open(step.connection, CLIENT),
+            StepAction::Send(bytes) => {
                 let sender = &mut self.connections[step.connection].ends[CLIENT].sender;
                 sender.write(bytes);
                 self.flush(step.connection, CLIENT);
@@ -304,7 +304,8 @@ impl<'s> Playback<'s> {
     }
 
     fn finish_step(&mut self) {
-        self.program = Program { step: self.program.step + 1, state: ProgramState::Waiting, ready_ns: self.now_ns };
+        self.program =
+            SimulatedProgram { step: self.program.step + 1, state: ProgramState::Waiting, ready_ns: self.now_ns };
     }
 
     fn open(&mut self, connection: usize, end: usize) {

@@ -43,11 +43,11 @@ pub struct Step {
     /// Thinking time after the previous step, or after the awaited message if that is later.
     pub think_ns: u64,
     pub after: Option<Awaited>,
-    pub action: Action,
+    pub action: StepAction,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum StepAction {
     Open,
     /// Sends this many bytes; 0 if a proxy answered everything.
     Send(u64),
@@ -193,7 +193,7 @@ impl ScriptRecorder {
     }
 
     /// Adds a step. The time from `at_ns` to `end_ns` belongs to the captured link, not to the program.
-    fn step(&mut self, connection: usize, (at_ns, end_ns): (u64, u64), action: Action) {
+    fn step(&mut self, connection: usize, (at_ns, end_ns): (u64, u64), action: StepAction) {
         let last_ns = self.last_step.map_or(at_ns, |(_, last_ns)| last_ns);
         let prompt = self.received.filter(|received| at_ns.saturating_sub(received.at_ns) <= PROMPT_NS);
         let received = self.awaited.or(prompt);
@@ -226,8 +226,8 @@ impl ScriptRecorder {
         let goes_on = self.last_step == Some((recording.index, message.last_ns)) && self.awaited.is_none();
         let index = recording.index;
         match self.script.steps.last_mut() {
-            Some(Step { action: Action::Send(sum), .. }) if goes_on => *sum += bytes,
-            _ => self.step(index, (message.first_ns, message.last_ns), Action::Send(bytes)),
+            Some(Step { action: StepAction::Send(sum), .. }) if goes_on => *sum += bytes,
+            _ => self.step(index, (message.first_ns, message.last_ns), StepAction::Send(bytes)),
         }
     }
 }
@@ -314,7 +314,7 @@ impl Observer for ScriptRecorder {
         let index = self.script.messages.len();
         self.script.messages.push(Vec::new());
         self.connections.insert(id, ConnectionRecording::new(index, self.remedy));
-        self.step(index, (opened.at_ns, opened.at_ns), Action::Open);
+        self.step(index, (opened.at_ns, opened.at_ns), StepAction::Open);
     }
 
     fn packet(&mut self, id: ConnectionId, packet: &Packet) {

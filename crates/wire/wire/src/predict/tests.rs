@@ -2,7 +2,7 @@
 //! Predictions for starts whose times can be calculated manually.
 
 use super::grid::link;
-use super::script::{Action, Awaited, Script, ServerMessage, Step};
+use super::script::{Awaited, Script, ServerMessage, Step, StepAction};
 use super::*;
 
 const MS: u64 = 1_000_000;
@@ -10,10 +10,10 @@ const MS: u64 = 1_000_000;
 /// A client that connects and waits for `count` replies, thinking before each request. The server needs 1 ms per reply.
 fn asks(count: usize, think_ns: u64, request: u64, reply: u64) -> Script {
     let mut script = Script { steps: Vec::new(), messages: vec![Vec::new()] };
-    script.steps.push(Step { connection: 0, think_ns: 0, after: None, action: Action::Open });
+    script.steps.push(Step { connection: 0, think_ns: 0, after: None, action: StepAction::Open });
     for index in 0..count {
         let after = index.checked_sub(1).map(|index| Awaited { connection: 0, index, is_reply: true });
-        script.steps.push(Step { connection: 0, think_ns, after, action: Action::Send(request) });
+        script.steps.push(Step { connection: 0, think_ns, after, action: StepAction::Send(request) });
         script.messages[0].push(ServerMessage { cause: request * (index as u64 + 1), service_ns: MS, bytes: reply });
     }
     script
@@ -87,7 +87,7 @@ fn a_longer_or_slower_link_is_never_faster() {
 #[test]
 fn a_program_that_writes_too_much_is_blocked() {
     let mut script = asks(1, 0, 1_448_000, 32);
-    script.steps.push(Step { connection: 0, think_ns: 500 * MS, after: None, action: Action::Send(32) });
+    script.steps.push(Step { connection: 0, think_ns: 500 * MS, after: None, action: StepAction::Send(32) });
     let predicted = predict_start(&script, &link(1_000, 100)).unwrap();
     // The program continues only once nearly everything has been sent.
     assert!((12_000..12_800).contains(&ms(predicted.elapsed_ns)), "{predicted:?}");

@@ -45,7 +45,7 @@ pub struct Accounting<'a> {
 }
 
 #[derive(Debug)]
-pub struct Connection {
+pub struct RelayedConnection {
     /// The sockets to the client and to the server.
     sockets: [Socket; 2],
     states: [DirectionState; 2],
@@ -53,9 +53,9 @@ pub struct Connection {
     is_broken: bool,
 }
 
-impl Connection {
-    pub fn new(client: Socket, server: Socket, packets: Conversation) -> Connection {
-        Connection { sockets: [client, server], states: Default::default(), packets, is_broken: false }
+impl RelayedConnection {
+    pub fn new(client: Socket, server: Socket, packets: Conversation) -> RelayedConnection {
+        RelayedConnection { sockets: [client, server], states: Default::default(), packets, is_broken: false }
     }
 
     pub fn poll_events(&self) -> [(BorrowedFd<'_>, PollFlags); 2] {

@@ -4,7 +4,7 @@
 //! Bytes are forwarded first and recorded afterwards, with their arrival time. Recording therefore delays only later
 //! data.
 
-use super::connection::{Accounting, Connection, PIECE_BYTES};
+use super::connection::{Accounting, PIECE_BYTES, RelayedConnection};
 use super::display::Display;
 use super::upstream::{Socket, Upstream};
 use super::{RecordingSettings, Relayed};
@@ -35,7 +35,7 @@ pub struct Loop {
     display: Arc<Display>,
     upstream: Upstream,
     open: Arc<[AtomicUsize; 2]>,
-    connections: Vec<Connection>,
+    connections: Vec<RelayedConnection>,
     /// Maximum open connections; each needs two file descriptors.
     most_connections: usize,
     relayed: Relayed,
@@ -86,7 +86,7 @@ impl Loop {
         let listen = if has_room { PollFlags::IN } else { PollFlags::empty() };
         let mut wanted = vec![(stop.as_fd(), PollFlags::IN)];
         wanted.extend(self.display.listeners.iter().map(|listener| (listener.as_fd(), listen)));
-        wanted.extend(self.connections.iter().flat_map(Connection::poll_events));
+        wanted.extend(self.connections.iter().flat_map(RelayedConnection::poll_events));
         let ready = ready(&wanted, Some(REST))?;
         if ready.iter().all(PollFlags::is_empty) {
             recorder.advance_to(self.clock.now_ns());
@@ -127,7 +127,7 @@ impl Loop {
         recorder.take(&packets.open(Direction::Replies, connected_ns));
         recorder.take(&packets.acknowledge(Direction::Replies, connected_ns, true));
         self.relayed.connections += 1;
-        self.connections.push(Connection::new(client, server, packets));
+        self.connections.push(RelayedConnection::new(client, server, packets));
     }
 }
 

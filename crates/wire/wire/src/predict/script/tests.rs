@@ -91,7 +91,7 @@ fn waits_thinking_and_service_times_are_distinguished() {
             (1_000, Some((2, false))),
         ]
     );
-    assert_eq!(script.steps[3].action, Action::Send(48), "requests of one packet are one step");
+    assert_eq!(script.steps[3].action, StepAction::Send(48), "requests of one packet are one step");
     let services: Vec<_> = script.messages[0].iter().map(|it| (it.cause, it.service_ns / US, it.bytes)).collect();
     assert_eq!(services, [(12, 100, 100), (32, 250, 32), (80, 300, 32)]);
 }
@@ -106,7 +106,7 @@ fn a_second_connection_continues_the_same_thread_of_control() {
     wire.say(0, Kind::Request, "InternAtom", 2_800, &[0; 20]);
     let script = wire.script();
     assert_eq!(script.steps[2].after, Some(Awaited { connection: 0, index: 0, is_reply: true }));
-    assert_eq!((script.steps[2].think_ns / US, script.steps[2].action), (2_000, Action::Open));
+    assert_eq!((script.steps[2].think_ns / US, script.steps[2].action), (2_000, StepAction::Open));
     let last = script.steps.last().unwrap();
     assert_eq!((last.connection, last.after.unwrap().connection, last.think_ns / US), (0, 1, 500));
 }
@@ -177,7 +177,7 @@ fn requests_that_a_proxy_answers_cost_no_wait() {
         wire.say(0, Kind::Reply, "GetInputFocus", 1_700, &[0; 32]);
         wire.say(0, Kind::Request, "MapWindow", 1_800, &[0; 8]);
         let script = wire.script();
-        assert_eq!(script.steps[2].action, Action::Send(bytes), "{proxy:?}");
+        assert_eq!(script.steps[2].action, StepAction::Send(bytes), "{proxy:?}");
         assert_eq!(script.messages[0].len(), 2, "the greeting and the focus");
         let after: Vec<_> = script.steps.iter().map(|step| step.after.map(|after| after.index)).collect();
         assert_eq!(after, [None, None, Some(0), Some(0), Some(1)], "the atom needs no later message");
