@@ -8,7 +8,7 @@
 use libfuzzer_sys::fuzz_target;
 use std::collections::BTreeMap;
 use std::io::Cursor;
-use xqos_wire::capture::{Link, Reader, Record};
+use xqos_wire::capture::{CaptureReader, Link, Record};
 use xqos_wire::observe::{ConnectionId, Direction, Message, MissingBytes, Observer};
 use xqos_wire::plot::model::{Choice, Plot};
 use xqos_wire::plot::{page, svg, xpl};
@@ -52,7 +52,7 @@ fuzz_target!(|bytes: &[u8]| {
 });
 
 fn read(bytes: &[u8], mut session: Session<'_>) {
-    if let Ok(mut reader) = Reader::new(Cursor::new(bytes.to_vec())) {
+    if let Ok(mut reader) = CaptureReader::new(Cursor::new(bytes.to_vec())) {
         while let Some(record) = reader.next() {
             session.packet(&record);
         }

@@ -22,7 +22,7 @@ use std::process::Command;
 use std::time::Duration;
 use x11rb::protocol::xproto::Window;
 use xqos_wire::analysis::Analysis;
-use xqos_wire::link::log::Reader;
+use xqos_wire::link::log::LogReader;
 use xqos_wire::session::{self, Session};
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -81,7 +81,7 @@ const LOG: &str = "queue.log";
 fn agreement() -> Result<()> {
     let mut analysis = Analysis::default();
     session::read(Path::new(CAPTURE), Session::new(vec![&mut analysis]))?;
-    if let Some(agreed) = xqos_wire::analysis::agreement::agreement(&analysis, Reader::open(Path::new(LOG))?)? {
+    if let Some(agreed) = xqos_wire::analysis::agreement::agreement(&analysis, LogReader::open(Path::new(LOG))?)? {
         println!("agreement {}", 100.0 * agreed.requests.min(agreed.replies));
     }
     Ok(())

@@ -16,7 +16,7 @@ use std::io::{BufWriter, Read};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use xqos_wire::analysis::Analysis;
-use xqos_wire::capture::Writer;
+use xqos_wire::capture::CaptureWriter;
 use xqos_wire::observe::{ConnectionId, Kind, Message, Observer};
 use xqos_wire::session::{Session, read};
 
@@ -47,7 +47,7 @@ impl Observer for Counter {
 /// Writes drawing requests like those of toolkits: 12 to 120 bytes, every hundredth with a reply that is awaited.
 fn write(path: &Path, requests: u64) {
     let order = Order::Little;
-    let mut writer = Writer::new(BufWriter::new(File::create(path).unwrap()), "throughput").unwrap();
+    let mut writer = CaptureWriter::new(BufWriter::new(File::create(path).unwrap()), "throughput").unwrap();
     let mut talk = Talk::new();
     talk.open_x(order).client(&query_extension(order, "RENDER")).server(&packets::extension_reply(
         order,

@@ -19,8 +19,8 @@ mod write;
 
 /// Link type of a packet, with its number in capture files.
 pub use pcap_parser::Linktype as Link;
-pub use read::{CaptureError, Reader};
-pub use write::Writer;
+pub use read::{CaptureError, CaptureReader};
+pub use write::CaptureWriter;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record<'a> {

@@ -37,7 +37,7 @@ pub mod shape;
 
 pub use namespace::listens;
 
-use log::{LinkTotals, Writer};
+use log::{LinkTotals, LogWriter};
 use namespace::Namespaces;
 use run::Emulator;
 use shape::Shape;
@@ -98,7 +98,7 @@ impl Link {
             }
             shape = Shape::default();
         }
-        let create = |path| Writer::create(path, &settings.about());
+        let create = |path| LogWriter::create(path, &settings.about());
         let log = settings.log.as_deref().filter(|_| !settings.netem).map(create).transpose().map_err(Error::Log)?;
         let tuns = namespaces.take_tuns().ok_or_else(|| Error::Device(io::ErrorKind::NotConnected.into()))?;
         let emulator = run::start(tuns, shape, settings.seed, log).map_err(Error::Run)?;

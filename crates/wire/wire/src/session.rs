@@ -4,7 +4,7 @@
 //! X connections are those to a display's port (6000 to 6063) or to a port given with [`Session::also_port`], and any
 //! that start with an X connection setup. All connections share one memory limit, regardless of their number.
 
-use crate::capture::{CaptureError, Reader, Record};
+use crate::capture::{CaptureError, CaptureReader, Record};
 use crate::contents::Contents;
 use crate::copies::Copies;
 use crate::flow::{Candidate, Ends, Flow, Followed, Notifier};
@@ -61,7 +61,7 @@ impl<O> std::fmt::Debug for ObservedSession<O> {
 
 /// Reads a whole capture. Also returns the reader's messages about the file.
 pub fn read(path: &Path, mut session: Session<'_>) -> Result<(Contents, Vec<String>), CaptureError> {
-    let mut reader = Reader::open(path)?;
+    let mut reader = CaptureReader::open(path)?;
     while let Some(record) = reader.next() {
         session.packet(&record);
     }

@@ -6,12 +6,12 @@ mod packets;
 
 use packets::*;
 use std::io::Cursor;
-use xqos_wire::capture::{CaptureError, Link, Reader, Record, Writer};
+use xqos_wire::capture::{CaptureError, CaptureReader, CaptureWriter, Link, Record};
 
 const AT_NS: u64 = 1_700_000_000_123_456_789;
 
 fn read(bytes: Vec<u8>) -> (Vec<Captured>, Option<String>) {
-    let mut reader = Reader::new(Cursor::new(bytes)).expect("a valid capture");
+    let mut reader = CaptureReader::new(Cursor::new(bytes)).expect("a valid capture");
     let mut packets = Vec::new();
     while let Some(record) = reader.next() {
         let Record { at_ns, link, length, bytes, program, .. } = record;
@@ -196,7 +196,7 @@ fn packets_without_an_interface_or_in_a_damaged_block_are_counted() {
 fn written() -> (Vec<u8>, Vec<Captured>) {
     let mut talk = Talk::new();
     talk.open_x(Order::Little).client(&request(Order::Little, 43, 0, 1));
-    let mut writer = Writer::new(Vec::new(), "test").unwrap();
+    let mut writer = CaptureWriter::new(Vec::new(), "test").unwrap();
     writer.add_interface(Link::RAW, "unused", 96).unwrap();
     talk.packets.iter().for_each(|packet| writer.write(&packet.record()).unwrap());
     (writer.into_inner(), talk.packets)
@@ -216,7 +216,7 @@ fn written_packets_are_read_back() {
 fn control_characters_are_removed_from_program_names() {
     let mut talk = Talk::new();
     talk.open_x(Order::Little);
-    let mut writer = Writer::new(Vec::new(), "test").unwrap();
+    let mut writer = CaptureWriter::new(Vec::new(), "test").unwrap();
     for (packet, program) in talk.packets.iter().zip([Some("xterm"), None, Some("a\u{1b}[2Jb"), Some("")]) {
         writer.write(&Record { program, ..packet.record() }).unwrap();
     }
@@ -246,7 +246,7 @@ fn a_truncated_file_is_read_to_its_end_with_a_note() {
 #[test]
 fn other_files_are_refused() {
     for bytes in [&b""[..], b"#!/bin/sh\n", &[0; 5000]] {
-        assert!(matches!(Reader::new(Cursor::new(bytes.to_vec())), Err(CaptureError::NotACapture)));
+        assert!(matches!(CaptureReader::new(Cursor::new(bytes.to_vec())), Err(CaptureError::NotACapture)));
     }
 }
 

@@ -11,7 +11,7 @@ use std::io::Cursor;
 use xqos_testkit::Random;
 use xqos_wire::analysis::Analysis;
 use xqos_wire::analysis::proxied::Remedy;
-use xqos_wire::capture::{Reader, Writer};
+use xqos_wire::capture::{CaptureReader, CaptureWriter};
 use xqos_wire::observe::Direction;
 use xqos_wire::plot::model::{Choice, Plot};
 use xqos_wire::plot::{page, svg, xpl};
@@ -146,12 +146,12 @@ fn arbitrary_streams_are_survived() {
 fn damaged_files_are_survived() {
     let mut random = Random(xqos_testkit::seed());
     for _ in 0..ROUNDS {
-        let mut writer = Writer::new(Vec::new(), "test").unwrap();
+        let mut writer = CaptureWriter::new(Vec::new(), "test").unwrap();
         session(&mut random).packets.iter().for_each(|packet| writer.write(&packet.record()).unwrap());
         let mut file = writer.into_inner();
         (0..8).for_each(|_| damage(&mut file, &mut random));
         file.truncate(file.len() - random.below(200));
-        let Ok(mut reader) = Reader::new(Cursor::new(file)) else { continue };
+        let Ok(mut reader) = CaptureReader::new(Cursor::new(file)) else { continue };
         let mut seen = Observed::default();
         let mut session = Session::new(vec![&mut seen]);
         while let Some(record) = reader.next() {

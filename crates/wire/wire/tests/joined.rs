@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use xqos_testkit::{Folder, Random};
 use xqos_wire::analysis::Analysis;
-use xqos_wire::capture::{Reader, Record, Writer};
+use xqos_wire::capture::{CaptureReader, CaptureWriter, Record};
 use xqos_wire::contents::Contents;
 use xqos_wire::observe::{ConnectionId, Message, Observer};
 use xqos_wire::plot::model::{Choice, Plot};
@@ -49,7 +49,7 @@ fn golden(name: &str) -> Vec<u8> {
 }
 
 fn observe(capture: &[u8], observer: &mut dyn Observer) -> Contents {
-    let mut reader = Reader::new(Cursor::new(capture.to_vec())).unwrap();
+    let mut reader = CaptureReader::new(Cursor::new(capture.to_vec())).unwrap();
     let mut session = Session::new(vec![observer]).also_port(PORT);
     while let Some(record) = reader.next() {
         session.packet(&record);
@@ -64,7 +64,7 @@ fn lines(capture: &[u8]) -> (Lines, Contents) {
 }
 
 fn times(capture: &[u8]) -> Vec<u64> {
-    let mut reader = Reader::new(Cursor::new(capture.to_vec())).unwrap();
+    let mut reader = CaptureReader::new(Cursor::new(capture.to_vec())).unwrap();
     std::iter::from_fn(|| reader.next().map(|record| record.at_ns)).collect()
 }
 
@@ -75,7 +75,7 @@ fn cut(capture: &[u8], from: u64, scrub: Option<Extent>, folder: &Path) -> Vec<u
     let trigger = trigger::TriggerSettings { start, ..Default::default() };
     let settings = RecordingSettings { scrub, trigger, also_port: Some(PORT), ..Default::default() };
     let target = Target::One(File::create(&path).unwrap());
-    let reader = Reader::new(Cursor::new(capture.to_vec())).unwrap();
+    let reader = CaptureReader::new(Cursor::new(capture.to_vec())).unwrap();
     let signal = &settings.trigger.signal;
     rewrite(reader, None, target, &settings, &mut |packet, _| signal.store(packet == from, Ordering::Relaxed)).unwrap();
     fs::read(path).unwrap()
@@ -111,7 +111,7 @@ fn ring(capture: &[u8], [start, stop]: [&str; 2], before_ns: u64, keep: Option<u
     let settings = RecordingSettings { scrub: Some(Extent::Cookie), trigger, ..Default::default() };
     let path = folder.join("part.pcapng");
     let target = Target::Ring(Ring::new(&path, keep.and_then(NonZeroUsize::new)).unwrap());
-    let reader = Reader::new(Cursor::new(capture.to_vec())).unwrap();
+    let reader = CaptureReader::new(Cursor::new(capture.to_vec())).unwrap();
     let recorded = rewrite(reader, None, target, &settings, &mut |_, _| {}).unwrap().recorded;
     assert!(recorded.error.is_none());
     let paths = (1..=recorded.files as u32).map(|number| numbered(&path, number)).filter(|path| path.exists());
@@ -172,8 +172,8 @@ fn figures_and_plots_of_a_part_have_names_but_no_start_up() {
 
 /// Writes a capture again with these checkpoints instead of its own.
 fn with_checkpoints(capture: &[u8], change: &mut dyn FnMut(&str) -> String) -> Vec<u8> {
-    let mut reader = Reader::new(Cursor::new(capture.to_vec())).unwrap();
-    let mut writer = Writer::new(Vec::new(), "test").unwrap();
+    let mut reader = CaptureReader::new(Cursor::new(capture.to_vec())).unwrap();
+    let mut writer = CaptureWriter::new(Vec::new(), "test").unwrap();
     while let Some(record) = reader.next() {
         let checkpoint = record.checkpoint.map(&mut *change);
         writer.write(&Record { checkpoint: checkpoint.as_deref(), ..record }).unwrap();

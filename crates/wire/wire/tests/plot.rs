@@ -11,7 +11,7 @@ use packets::*;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
-use xqos_wire::capture::Reader;
+use xqos_wire::capture::CaptureReader;
 use xqos_wire::observe::{ConnectionId, Direction, Kind, Message, Observer, Packet};
 use xqos_wire::plot::model::{Choice, Plot};
 use xqos_wire::plot::track::{Bar, MessageMark, Step, Track, Window};
@@ -48,7 +48,7 @@ fn whole(talk: &Talk) -> Plot {
 fn captured(name: &str, choice: Choice) -> (Plot, Places) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/captures").join(format!("{name}.pcapng.zst"));
     let packed = File::open(path).expect("the capture is committed");
-    let mut reader = Reader::new(zstd::Decoder::new(packed).unwrap()).unwrap();
+    let mut reader = CaptureReader::new(zstd::Decoder::new(packed).unwrap()).unwrap();
     let (mut plot, mut places) = (Plot::new(choice), Places::default());
     let mut session = Session::new(vec![&mut plot, &mut places]);
     while let Some(record) = reader.next() {

@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 use xqos_testkit::Random;
-use xqos_wire::capture::Reader;
+use xqos_wire::capture::CaptureReader;
 use xqos_wire::observe::{Direction, Ending, Kind};
 use xqos_wire::recording::scrub::Extent;
 use xqos_wire::recording::{RecordError, RecordingSettings, Target};
@@ -71,7 +71,7 @@ impl Scene {
     /// The relay's counts, and the contents of its file.
     fn end(self) -> (Relayed, Observed) {
         let relayed = self.relay.finish().unwrap();
-        let mut reader = Reader::open(&self.file).unwrap();
+        let mut reader = CaptureReader::open(&self.file).unwrap();
         let mut packets = Vec::new();
         while let Some(record) = reader.next() {
             let (at_ns, link, length, bytes) = (record.at_ns, record.link, record.length, record.bytes.to_vec());

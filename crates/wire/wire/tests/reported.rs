@@ -7,7 +7,7 @@ mod packets;
 use packets::Captured;
 use std::fs::File;
 use std::path::Path;
-use xqos_wire::capture::Reader;
+use xqos_wire::capture::CaptureReader;
 use xqos_wire::observe::Observer;
 use xqos_wire::plot::model::{Choice, Plot};
 use xqos_wire::plot::track::{Bar, MessageMark};
@@ -19,7 +19,7 @@ const SECOND: u64 = 1_000_000_000;
 
 fn packets(name: &str) -> Vec<Captured> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/reported").join(name);
-    let mut reader = Reader::new(File::open(path).unwrap()).unwrap();
+    let mut reader = CaptureReader::new(File::open(path).unwrap()).unwrap();
     let mut packets = Vec::new();
     while let Some(record) = reader.next() {
         let (at_ns, link, length, bytes) = (record.at_ns, record.link, record.length, record.bytes.to_vec());

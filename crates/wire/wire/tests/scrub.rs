@@ -10,7 +10,7 @@ use std::io::{Cursor, Read};
 use std::path::{Path, PathBuf};
 use xqos_testkit::Random;
 use xqos_wire::analysis::Analysis;
-use xqos_wire::capture::{Reader, Writer};
+use xqos_wire::capture::{CaptureReader, CaptureWriter};
 use xqos_wire::observe::Direction;
 use xqos_wire::recording::rewrite::rewrite;
 use xqos_wire::recording::scrub::Extent;
@@ -26,7 +26,7 @@ fn without(scrub: impl Into<Option<Extent>>) -> RecordingSettings {
 /// Records a capture again and returns the new file.
 fn again(capture: Vec<u8>, settings: &RecordingSettings, name: &str) -> (Vec<u8>, Recorded) {
     let path: PathBuf = std::env::temp_dir().join(format!("xqos-scrub-{}-{name}", std::process::id()));
-    let reader = Reader::new(Cursor::new(capture)).expect("a valid capture");
+    let reader = CaptureReader::new(Cursor::new(capture)).expect("a valid capture");
     let target = Target::One(File::create(&path).unwrap());
     let rewritten = rewrite(reader, None, target, settings, &mut |_, _| {}).unwrap();
     let bytes = fs::read(&path).unwrap();
@@ -35,7 +35,7 @@ fn again(capture: Vec<u8>, settings: &RecordingSettings, name: &str) -> (Vec<u8>
 }
 
 fn file(packets: &[Captured]) -> Vec<u8> {
-    let mut writer = Writer::new(Vec::new(), "test").unwrap();
+    let mut writer = CaptureWriter::new(Vec::new(), "test").unwrap();
     packets.iter().for_each(|packet| writer.write(&packet.record()).unwrap());
     writer.into_inner()
 }
@@ -49,7 +49,7 @@ fn golden(name: &str) -> Vec<u8> {
 
 /// The analysis of a capture, without figures that depend on overwritten bytes.
 fn analysed(capture: Vec<u8>) -> Value {
-    let mut reader = Reader::new(Cursor::new(capture)).unwrap();
+    let mut reader = CaptureReader::new(Cursor::new(capture)).unwrap();
     let mut analysis = Analysis::default();
     let mut session = Session::new(vec![&mut analysis]);
     while let Some(record) = reader.next() {
@@ -187,7 +187,7 @@ fn texts_and_keys_are_removed_in_any_byte_order_and_packet_size() {
 }
 
 fn seen(capture: Vec<u8>) -> Observed {
-    let mut reader = Reader::new(Cursor::new(capture)).unwrap();
+    let mut reader = CaptureReader::new(Cursor::new(capture)).unwrap();
     let mut packets = Vec::new();
     while let Some(record) = reader.next() {
         let (at_ns, link, length, bytes) = (record.at_ns, record.link, record.length, record.bytes.to_vec());

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use xqos_wire::analysis::Analysis;
 use xqos_wire::analysis::proxied::Remedy;
 use xqos_wire::analysis::proxied::figures::ProxyFigures;
-use xqos_wire::capture::Reader;
+use xqos_wire::capture::CaptureReader;
 use xqos_wire::observe::Observer;
 use xqos_wire::predict::script::{Script, ScriptRecorder};
 use xqos_wire::predict::{StartPrediction, grid, predict_start};
@@ -20,7 +20,7 @@ fn place(name: &str) -> PathBuf {
 fn see(program: &str, observer: &mut dyn Observer) {
     let packed = fs::File::open(place(&format!("{program}.pcapng.zst"))).unwrap();
     let bytes = zstd::decode_all(packed).unwrap();
-    let mut reader = Reader::new(Cursor::new(bytes)).unwrap();
+    let mut reader = CaptureReader::new(Cursor::new(bytes)).unwrap();
     let mut session = Session::new(vec![observer]);
     while let Some(record) = reader.next() {
         session.packet(&record);

@@ -13,7 +13,7 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use xqos_wire::capture::Reader;
+use xqos_wire::capture::CaptureReader;
 use xqos_wire::observe::{ConnectionId, Kind, Message, Observer, Opened};
 use xqos_wire::session::Session;
 
@@ -101,7 +101,7 @@ fn real_captures_are_read_as_tshark_reads_them() {
     }
     for name in ["xterm", "gtk3-demo", "qt5", "emacs", "x11perf"] {
         let file = unpacked(name);
-        let (mut ours, mut reader) = (Ours::default(), Reader::open(&file).unwrap());
+        let (mut ours, mut reader) = (Ours::default(), CaptureReader::open(&file).unwrap());
         let mut session = Session::new(vec![&mut ours]);
         while let Some(record) = reader.next() {
             session.packet(&record);

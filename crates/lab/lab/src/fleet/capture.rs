@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 use xqos_sim::Dice;
-use xqos_wire::capture::Writer;
+use xqos_wire::capture::CaptureWriter;
 use xqos_wire::capture::conversation::Conversation;
 use xqos_wire::observe::Direction;
 
@@ -45,7 +45,7 @@ pub(super) fn write(file: &Path, session: &Session, turns: &[Turn]) -> Result<()
 }
 
 fn packets(out: impl Write, session: &Session, sent: &[TimedBytes]) -> std::io::Result<()> {
-    let mut writer = Writer::new(out, concat!("xqos ", env!("CARGO_PKG_VERSION")))?;
+    let mut writer = CaptureWriter::new(out, concat!("xqos ", env!("CARGO_PKG_VERSION")))?;
     let server = DISPLAY_0 + session.display;
     let mut conversations: Vec<Option<Conversation>> = session.programs.iter().map(|_| None).collect();
     for TimedBytes { at_ns, place, way, bytes } in sent {

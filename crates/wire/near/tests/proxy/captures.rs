@@ -11,7 +11,7 @@ use xqos_near::scout::{Scout, Source};
 use xqos_near::setup::Cookie;
 use xqos_near::store::Watch;
 use xqos_near::{Near, Questions, Settings, Store};
-use xqos_wire::capture::Reader;
+use xqos_wire::capture::CaptureReader;
 use xqos_wire::observe::{ConnectionId, Direction, Observer};
 use xqos_wire::session::Session;
 use xqos_wire::x11::fields::Layout;
@@ -37,7 +37,7 @@ impl Observer for Recorded {
 fn recorded(name: &str) -> Vec<Vec<(Direction, Vec<u8>)>> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../wire/tests/captures/{name}.pcapng.zst"));
     let packed = File::open(path).expect("the capture is in the repository");
-    let mut reader = Reader::new(zstd::Decoder::new(packed).unwrap()).unwrap();
+    let mut reader = CaptureReader::new(zstd::Decoder::new(packed).unwrap()).unwrap();
     let mut all = Recorded::default();
     let mut session = Session::new(vec![&mut all]);
     while let Some(record) = reader.next() {

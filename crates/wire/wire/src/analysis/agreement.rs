@@ -8,7 +8,7 @@
 
 use super::spans::{Span, length_until, minus, union, within};
 use super::{AnalysedConnection, Analysis};
-use crate::link::log::{BadLog, Busy, Entry};
+use crate::link::log::{BadLog, Busy, LogEntry};
 use crate::observe::Direction;
 
 /// Fraction of the time for which states and log agree, from 0 to 1.
@@ -24,7 +24,7 @@ pub struct Agreement {
 /// Returns `None` if nothing was captured. Read the whole capture first.
 pub fn agreement(
     analysis: &Analysis,
-    log: impl Iterator<Item = Result<Entry, BadLog>>,
+    log: impl Iterator<Item = Result<LogEntry, BadLog>>,
 ) -> Result<Option<Agreement>, BadLog> {
     let connections = || analysis.connections.values();
     let from_ns = connections().map(|connection| connection.opened.at_ns).min().unwrap_or(0);
@@ -35,7 +35,7 @@ pub fn agreement(
     let whole = Span { from_ns, to_ns };
     let mut truth = [Vec::new(), Vec::new()];
     for entry in log {
-        if let Entry::Busy(Busy { direction, from_ns, to_ns }) = entry? {
+        if let LogEntry::Busy(Busy { direction, from_ns, to_ns }) = entry? {
             truth[direction as usize].push(Span { from_ns, to_ns });
         }
     }
@@ -96,8 +96,8 @@ mod tests {
         analysis
     }
 
-    fn busy(direction: Direction, from_ms: u64, to_ms: u64) -> Result<Entry, BadLog> {
-        Ok(Entry::Busy(Busy { direction, from_ns: BEGAN_NS + from_ms * MS, to_ns: BEGAN_NS + to_ms * MS }))
+    fn busy(direction: Direction, from_ms: u64, to_ms: u64) -> Result<LogEntry, BadLog> {
+        Ok(LogEntry::Busy(Busy { direction, from_ns: BEGAN_NS + from_ms * MS, to_ns: BEGAN_NS + to_ms * MS }))
     }
 
     #[test]

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! Reads capture files packet by packet.
 //!
-//! A truncated or damaged file is not an error: all packets before the damage are read, and [`Reader::notes`] says
-//! what is missing.
+//! A truncated or damaged file is not an error: all packets before the damage are read, and [`CaptureReader::notes`]
+//! says what is missing.
 
 use super::times::{Times, is_nanoseconds};
 use super::write::{CHECKPOINT, PROGRAM};
@@ -69,7 +69,7 @@ impl Interface {
     }
 }
 
-pub struct Reader {
+pub struct CaptureReader {
     source: Box<dyn PcapReaderIterator + Send>,
     interfaces: Vec<Interface>,
     /// The most recently returned packet.
@@ -81,25 +81,28 @@ pub struct Reader {
     is_over: bool,
 }
 
-impl fmt::Debug for Reader {
+impl fmt::Debug for CaptureReader {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Reader").field("packets", &self.packets).field("note", &self.note).finish_non_exhaustive()
+        out.debug_struct("CaptureReader")
+            .field("packets", &self.packets)
+            .field("note", &self.note)
+            .finish_non_exhaustive()
     }
 }
 
-impl Reader {
-    pub fn open(path: &Path) -> Result<Reader, CaptureError> {
-        Reader::new(File::open(path)?)
+impl CaptureReader {
+    pub fn open(path: &Path) -> Result<CaptureReader, CaptureError> {
+        CaptureReader::new(File::open(path)?)
     }
 
     /// Reads from any source, including pipes.
-    pub fn new(mut input: impl Read + Send + 'static) -> Result<Reader, CaptureError> {
+    pub fn new(mut input: impl Read + Send + 'static) -> Result<CaptureReader, CaptureError> {
         let mut beginning = Vec::new();
         (&mut input).take(BEGINNING_BYTES).read_to_end(&mut beginning)?;
         let times = Times::of(&beginning);
         let whole = Cursor::new(beginning).chain(input);
         let source = create_reader(BUFFER_BYTES, whole).map_err(|_| CaptureError::NotACapture)?;
-        Ok(Reader {
+        Ok(CaptureReader {
             source,
             interfaces: Vec::new(),
             current: KeptRecord::default(),

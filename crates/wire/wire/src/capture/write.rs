@@ -21,17 +21,17 @@ const OPTION_RESOLUTION: u16 = 9;
 const NANOSECONDS: u8 = 9;
 
 #[derive(Debug)]
-pub struct Writer<W> {
+pub struct CaptureWriter<W> {
     out: W,
     /// Reused for each block to avoid allocations.
     block: Vec<u8>,
     interfaces: Vec<Link>,
 }
 
-impl<W: Write> Writer<W> {
+impl<W: Write> CaptureWriter<W> {
     /// Starts a file. `application` names the writing program.
-    pub fn new(out: W, application: &str) -> io::Result<Writer<W>> {
-        let mut writer = Writer { out, block: Vec::new(), interfaces: Vec::new() };
+    pub fn new(out: W, application: &str) -> io::Result<CaptureWriter<W>> {
+        let mut writer = CaptureWriter { out, block: Vec::new(), interfaces: Vec::new() };
         writer.block.extend(BYTE_ORDER.to_le_bytes());
         // Version 1.0. The length of the section is not known yet.
         writer.block.extend([1, 0, 0, 0]);

@@ -21,7 +21,7 @@
 mod writer;
 
 pub use writer::LinkTotals;
-pub(super) use writer::Writer;
+pub(super) use writer::LogWriter;
 
 use crate::observe::Direction;
 use std::fmt;
@@ -35,7 +35,7 @@ const TITLE: &str = "# xqos link 1";
 const MAX_LINE_BYTES: u64 = 512;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Entry {
+pub enum LogEntry {
     Packet(LoggedPacket),
     Busy(Busy),
 }
@@ -53,11 +53,11 @@ pub struct LoggedPacket {
     pub sent_ns: Option<(u64, u64)>,
     /// Actual delivery, which can be slightly later than scheduled.
     pub delivered_ns: Option<u64>,
-    pub outcome: Outcome,
+    pub outcome: PacketFate,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum PacketFate {
     Delivered,
     /// Lost at random on the link.
     Lost,
@@ -67,8 +67,8 @@ pub enum Outcome {
     Unfinished,
 }
 
-impl Outcome {
-    const ALL: [Outcome; 4] = [Outcome::Delivered, Outcome::Lost, Outcome::Dropped, Outcome::Unfinished];
+impl PacketFate {
+    const ALL: [PacketFate; 4] = [PacketFate::Delivered, PacketFate::Lost, PacketFate::Dropped, PacketFate::Unfinished];
 
     fn name(self) -> &'static str {
         ["delivered", "lost", "dropped", "unfinished"][self as usize]
@@ -83,10 +83,10 @@ pub struct Busy {
     pub to_ns: u64,
 }
 
-impl fmt::Display for Entry {
+impl fmt::Display for LogEntry {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Entry::Packet(record) => {
+            LogEntry::Packet(record) => {
                 let LoggedPacket { direction, number, bytes, arrived_ns, .. } = record;
                 write!(out, "packet {} {number} {bytes} {arrived_ns}", name(*direction))?;
                 let (start_ns, end_ns) = record.sent_ns.unzip();
@@ -98,7 +98,7 @@ impl fmt::Display for Entry {
                 }
                 write!(out, " {}", record.outcome.name())
             }
-            Entry::Busy(Busy { direction, from_ns, to_ns }) => {
+            LogEntry::Busy(Busy { direction, from_ns, to_ns }) => {
                 write!(out, "busy {} {from_ns} {to_ns}", name(*direction))
             }
         }
@@ -110,7 +110,7 @@ fn name(direction: Direction) -> &'static str {
 }
 
 #[derive(Debug)]
-pub struct Reader<R> {
+pub struct LogReader<R> {
     input: R,
     line: u64,
     is_over: bool,
@@ -127,15 +127,15 @@ pub enum BadLog {
     Line(u64),
 }
 
-impl Reader<BufReader<File>> {
+impl LogReader<BufReader<File>> {
     pub fn open(path: &Path) -> Result<Self, BadLog> {
-        Reader::new(BufReader::new(File::open(path)?))
+        LogReader::new(BufReader::new(File::open(path)?))
     }
 }
 
-impl<R: BufRead> Reader<R> {
+impl<R: BufRead> LogReader<R> {
     pub fn new(input: R) -> Result<Self, BadLog> {
-        let mut reader = Reader { input, line: 0, is_over: false };
+        let mut reader = LogReader { input, line: 0, is_over: false };
         match reader.next_line()? {
             Some(title) if title == TITLE => Ok(reader),
             _ => Err(BadLog::NotALog),
@@ -153,7 +153,7 @@ impl<R: BufRead> Reader<R> {
         String::from_utf8(bytes).map(Some).map_err(|_| BadLog::Line(self.line))
     }
 
-    fn next_entry(&mut self) -> Result<Option<Entry>, BadLog> {
+    fn next_entry(&mut self) -> Result<Option<LogEntry>, BadLog> {
         while let Some(line) = self.next_line()? {
             if !line.starts_with('#') {
                 return parse(&line).map(Some).ok_or(BadLog::Line(self.line));
@@ -163,8 +163,8 @@ impl<R: BufRead> Reader<R> {
     }
 }
 
-impl<R: BufRead> Iterator for Reader<R> {
-    type Item = Result<Entry, BadLog>;
+impl<R: BufRead> Iterator for LogReader<R> {
+    type Item = Result<LogEntry, BadLog>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.is_over {
@@ -176,13 +176,13 @@ impl<R: BufRead> Iterator for Reader<R> {
     }
 }
 
-fn parse(line: &str) -> Option<Entry> {
+fn parse(line: &str) -> Option<LogEntry> {
     let mut fields = line.split(' ');
     let kind = fields.next()?;
     let direction = direction(fields.next()?)?;
     let mut field = || fields.next();
     let entry = match kind {
-        "packet" => Entry::Packet(LoggedPacket {
+        "packet" => LogEntry::Packet(LoggedPacket {
             direction,
             number: field()?.parse().ok()?,
             bytes: field()?.parse().ok()?,
@@ -191,7 +191,7 @@ fn parse(line: &str) -> Option<Entry> {
             delivered_ns: time(field()?)?,
             outcome: outcome(field()?)?,
         }),
-        "busy" => Entry::Busy(Busy { direction, from_ns: field()?.parse().ok()?, to_ns: field()?.parse().ok()? }),
+        "busy" => LogEntry::Busy(Busy { direction, from_ns: field()?.parse().ok()?, to_ns: field()?.parse().ok()? }),
         _ => return None,
     };
     fields.next().is_none().then_some(entry)
@@ -201,8 +201,8 @@ fn direction(text: &str) -> Option<Direction> {
     Direction::BOTH.into_iter().find(|&direction| name(direction) == text)
 }
 
-fn outcome(text: &str) -> Option<Outcome> {
-    Outcome::ALL.into_iter().find(|outcome| outcome.name() == text)
+fn outcome(text: &str) -> Option<PacketFate> {
+    PacketFate::ALL.into_iter().find(|outcome| outcome.name() == text)
 }
 
 fn time(text: &str) -> Option<Option<u64>> {
@@ -213,8 +213,8 @@ fn time(text: &str) -> Option<Option<u64>> {
 mod tests {
     use super::*;
 
-    fn entries(text: &str) -> Result<Vec<Entry>, BadLog> {
-        Reader::new(text.as_bytes())?.collect()
+    fn entries(text: &str) -> Result<Vec<LogEntry>, BadLog> {
+        LogReader::new(text.as_bytes())?.collect()
     }
 
     #[test]
@@ -226,16 +226,16 @@ mod tests {
             arrived_ns: 10,
             sent_ns: Some((20, 30)),
             delivered_ns: Some(40),
-            outcome: Outcome::Delivered,
+            outcome: PacketFate::Delivered,
         };
-        let dropped = LoggedPacket { sent_ns: None, delivered_ns: None, outcome: Outcome::Dropped, ..packet };
+        let dropped = LoggedPacket { sent_ns: None, delivered_ns: None, outcome: PacketFate::Dropped, ..packet };
         let lost =
-            LoggedPacket { delivered_ns: None, outcome: Outcome::Lost, direction: Direction::Requests, ..packet };
-        let unfinished = LoggedPacket { outcome: Outcome::Unfinished, ..lost };
-        let busy = Entry::Busy(Busy { direction: Direction::Requests, from_ns: 20, to_ns: u64::MAX });
+            LoggedPacket { delivered_ns: None, outcome: PacketFate::Lost, direction: Direction::Requests, ..packet };
+        let unfinished = LoggedPacket { outcome: PacketFate::Unfinished, ..lost };
+        let busy = LogEntry::Busy(Busy { direction: Direction::Requests, from_ns: 20, to_ns: u64::MAX });
         let mut all = vec![busy];
-        all.extend([packet, dropped, lost, unfinished].map(Entry::Packet));
-        let text = all.iter().map(Entry::to_string).collect::<Vec<_>>().join("\n");
+        all.extend([packet, dropped, lost, unfinished].map(LogEntry::Packet));
+        let text = all.iter().map(LogEntry::to_string).collect::<Vec<_>>().join("\n");
         assert_eq!(entries(&format!("{TITLE}\n# rate 1mbit\n{text}\n")).unwrap(), all);
     }
 

@@ -5,7 +5,7 @@
 //! shift later packets: the shaper computes each packet's time.
 
 use super::Error;
-use super::log::{LinkTotals, Writer};
+use super::log::{LinkTotals, LogWriter};
 use super::shape::{Shape, Shaper};
 use crate::background::{Background, Clock};
 use crate::observe::Direction;
@@ -23,7 +23,7 @@ const MAX_PACKET_BYTES: usize = 65_535;
 pub type Emulator = Background<Result<[LinkTotals; 2], Error>>;
 
 /// Starts the thread with the devices of client and server.
-pub fn start([client, server]: [File; 2], shape: Shape, seed: u64, log: Option<Writer>) -> io::Result<Emulator> {
+pub fn start([client, server]: [File; 2], shape: Shape, seed: u64, log: Option<LogWriter>) -> io::Result<Emulator> {
     let directions = [
         LinkDirection { from: client, shaper: Shaper::new(shape, Direction::Requests, seed) },
         LinkDirection { from: server, shaper: Shaper::new(shape, Direction::Replies, seed) },
@@ -47,7 +47,7 @@ struct LinkDirection {
 struct Loop {
     /// Requests and replies. Each direction writes to the other direction's device.
     directions: [LinkDirection; 2],
-    log: Option<Writer>,
+    log: Option<LogWriter>,
     totals: [LinkTotals; 2],
     clock: Clock,
 }
@@ -124,7 +124,7 @@ impl Loop {
             self.directions[direction].shaper.close(now_ns);
             self.log_entries(direction);
         }
-        self.log.map_or(Ok(()), Writer::finish).map_err(Error::Log)?;
+        self.log.map_or(Ok(()), LogWriter::finish).map_err(Error::Log)?;
         Ok(self.totals)
     }
 }

@@ -16,7 +16,7 @@
 #[cfg(test)]
 mod tests;
 
-use super::log::{Busy, Entry, LoggedPacket, Outcome};
+use super::log::{Busy, LogEntry, LoggedPacket, PacketFate};
 use crate::observe::Direction;
 use std::collections::{BTreeMap, VecDeque};
 use std::num::NonZeroU64;
@@ -78,7 +78,7 @@ pub struct Shaper<P> {
     /// Packets by due time, then by order of arrival.
     held: BTreeMap<(u64, u64), (LoggedPacket, P)>,
     held_bytes: u64,
-    entries: Vec<Entry>,
+    entries: Vec<LogEntry>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -120,19 +120,19 @@ impl<P> Shaper<P> {
             arrived_ns: now_ns,
             sent_ns: None,
             delivered_ns: None,
-            outcome: Outcome::Dropped,
+            outcome: PacketFate::Dropped,
         };
         self.dequeue_sent(now_ns);
         if !self.has_room(now_ns, bytes) {
-            return self.entries.push(Entry::Packet(record));
+            return self.entries.push(LogEntry::Packet(record));
         }
         let (start_ns, end_ns) = self.send(now_ns, bytes);
         record.sent_ns = Some((start_ns, end_ns));
         if is_lost {
-            record.outcome = Outcome::Lost;
-            return self.entries.push(Entry::Packet(record));
+            record.outcome = PacketFate::Lost;
+            return self.entries.push(LogEntry::Packet(record));
         }
-        record.outcome = Outcome::Unfinished;
+        record.outcome = PacketFate::Unfinished;
         let latest_ns = self.shape.delay_ns.saturating_add(jitter_ns);
         let due_ns = end_ns.saturating_add(latest_ns.saturating_sub(self.shape.jitter_ns));
         self.held_bytes += u64::from(bytes);
@@ -146,8 +146,8 @@ impl<P> Shaper<P> {
         let (_, (mut record, packet)) = self.held.pop_first()?;
         self.held_bytes -= u64::from(record.bytes);
         record.delivered_ns = Some(now_ns);
-        record.outcome = Outcome::Delivered;
-        self.entries.push(Entry::Packet(record));
+        record.outcome = PacketFate::Delivered;
+        self.entries.push(LogEntry::Packet(record));
         Some(packet)
     }
 
@@ -157,14 +157,14 @@ impl<P> Shaper<P> {
     }
 
     /// Returns everything that happened since the last call.
-    pub fn take_entries(&mut self) -> impl Iterator<Item = Entry> + '_ {
+    pub fn take_entries(&mut self) -> impl Iterator<Item = LogEntry> + '_ {
         self.entries.drain(..)
     }
 
     /// Ends the link. Packets in flight are not delivered.
     pub fn close(&mut self, now_ns: u64) {
         while let Some((_, (record, _))) = self.held.pop_first() {
-            self.entries.push(Entry::Packet(record));
+            self.entries.push(LogEntry::Packet(record));
         }
         self.free_ns = self.free_ns.min(now_ns);
         self.end_busy();
@@ -212,7 +212,7 @@ impl<P> Shaper<P> {
     fn end_busy(&mut self) {
         let busy = Busy { direction: self.direction, from_ns: self.busy_since_ns, to_ns: self.free_ns };
         if busy.from_ns < busy.to_ns {
-            self.entries.push(Entry::Busy(busy));
+            self.entries.push(LogEntry::Busy(busy));
         }
         self.busy_since_ns = self.free_ns;
     }

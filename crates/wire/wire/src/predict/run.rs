@@ -14,7 +14,7 @@ use super::StartPrediction;
 use super::script::{Awaited, Script, ServerMessage, Step, StepAction};
 use super::stream::{Acknowledgement, HEADER_BYTES, Receiver, Segment, Sender};
 use crate::analysis::spans::{Span, Spans, length_until, union};
-use crate::link::log::{Entry, Outcome};
+use crate::link::log::{LogEntry, PacketFate};
 use crate::link::shape::{Shape, Shaper};
 use crate::observe::Direction;
 use std::cmp::Reverse;
@@ -363,8 +363,8 @@ impl<'s> Playback<'s> {
     fn account(&mut self, way: usize) -> bool {
         let mut is_whole = true;
         for entry in self.lines[way].take_entries() {
-            let Entry::Packet(record) = entry else { continue };
-            is_whole &= record.outcome != Outcome::Dropped;
+            let LogEntry::Packet(record) = entry else { continue };
+            is_whole &= record.outcome != PacketFate::Dropped;
             if let Some((from_ns, to_ns)) = record.sent_ns {
                 self.busy[way].add(from_ns, to_ns);
                 self.link_bytes[way] += u64::from(record.bytes);

@@ -4,7 +4,7 @@
 use super::ring::Target;
 use super::trigger::{Trigger, TriggerState};
 use super::{RecordError, Recorded, RecordingSettings};
-use crate::capture::{KeptRecord, Link, Record, Writer};
+use crate::capture::{CaptureWriter, KeptRecord, Link, Record};
 use crate::observe::ConnectionId;
 use crate::session::Session;
 use std::collections::{HashSet, VecDeque};
@@ -24,7 +24,7 @@ pub struct Output {
     target: Target,
     /// Link type and name of the only interface. If `None`, each link type has an interface.
     interface: Option<(Link, String)>,
-    writer: Option<Writer<BufWriter<File>>>,
+    writer: Option<CaptureWriter<BufWriter<File>>>,
     pub trigger: Trigger,
     before_ns: u64,
     snap_bytes: usize,
@@ -84,7 +84,7 @@ impl Output {
     }
 
     pub fn flush(&mut self) {
-        if let Some(Err(error)) = self.writer.as_mut().map(Writer::flush) {
+        if let Some(Err(error)) = self.writer.as_mut().map(CaptureWriter::flush) {
             self.fail(RecordError::File(error));
         }
     }
@@ -148,7 +148,7 @@ impl Output {
             Target::Ring(ring) => ring.next_file()?,
         };
         let file = BufWriter::with_capacity(BUFFER_BYTES, file);
-        let mut writer = Writer::new(file, concat!("xqos ", env!("CARGO_PKG_VERSION")))?;
+        let mut writer = CaptureWriter::new(file, concat!("xqos ", env!("CARGO_PKG_VERSION")))?;
         if let Some((link, name)) = &self.interface {
             let snap_bytes = u32::try_from(self.snap_bytes).unwrap_or(0);
             writer.add_interface(*link, name, snap_bytes)?;

@@ -2,7 +2,7 @@
 //! Records an existing capture again: scrubbed, cut, or restricted to some ports.
 
 use super::{Recorded, Recorder, RecordingSettings, Target};
-use crate::capture::{Reader, Record};
+use crate::capture::{CaptureReader, Record};
 use crate::frame::{Frame, parse};
 use std::io;
 use std::ops::RangeInclusive;
@@ -17,7 +17,7 @@ pub struct Rewritten {
 
 /// Records all packets, or only the TCP connections on these ports. `progress` gets the packets and bytes read so far.
 pub fn rewrite(
-    mut reader: Reader,
+    mut reader: CaptureReader,
     ports: Option<&RangeInclusive<u16>>,
     target: Target,
     settings: &RecordingSettings,

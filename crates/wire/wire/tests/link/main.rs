@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use xqos_wire::link::log::{Entry, LoggedPacket, Outcome, Reader};
+use xqos_wire::link::log::{LogEntry, LogReader, LoggedPacket, PacketFate};
 use xqos_wire::link::shape::{Queue, Shape};
 use xqos_wire::link::{Error, Link, LinkSettings, Side};
 use xqos_wire::observe::Direction;
@@ -127,7 +127,7 @@ fn a_bulk_transfer_sends_packets_back_to_back_at_the_link_rate() {
         let packets = packets(&file, Direction::Requests);
         std::fs::remove_file(&file).unwrap();
         let (mut free_ns, mut delivered, mut queued) = (0, 0, 0);
-        for packet in packets.iter().filter(|packet| packet.outcome == Outcome::Delivered) {
+        for packet in packets.iter().filter(|packet| packet.outcome == PacketFate::Delivered) {
             let (start_ns, end_ns) = packet.sent_ns.expect("a delivered packet was sent");
             assert_eq!(end_ns - start_ns, u64::from(packet.bytes) * 8 * 1000 / megabits, "{packet:?}");
             assert_eq!(
@@ -149,10 +149,10 @@ fn a_bulk_transfer_sends_packets_back_to_back_at_the_link_rate() {
 }
 
 fn packets(log: &Path, direction: Direction) -> Vec<LoggedPacket> {
-    let entries = Reader::open(log).expect("a log").map(|entry| entry.expect("an entry"));
+    let entries = LogReader::open(log).expect("a log").map(|entry| entry.expect("an entry"));
     entries
         .filter_map(|entry| match entry {
-            Entry::Packet(record) if record.direction == direction => Some(record),
+            LogEntry::Packet(record) if record.direction == direction => Some(record),
             _ => None,
         })
         .collect()
@@ -208,7 +208,7 @@ fn the_log_distinguishes_drops_from_losses() {
         let outcomes = packets(&file, Direction::Requests).into_iter().map(|packet| packet.outcome).collect::<Vec<_>>();
         std::fs::remove_file(&file).unwrap();
         let count = |outcome| outcomes.iter().filter(|&&other| other == outcome).count() as u64;
-        assert_eq!((count(Outcome::Lost), count(Outcome::Dropped)), (requests.lost, requests.dropped));
+        assert_eq!((count(PacketFate::Lost), count(PacketFate::Dropped)), (requests.lost, requests.dropped));
         Some((requests.packets, requests.lost, requests.dropped))
     };
     let short = Shape { rate: mbit(1), queue: Some(Queue::Packets(2)), ..Shape::default() };

@@ -6,7 +6,7 @@ use super::progress::Progress;
 use anyhow::{Context, Result, bail};
 use std::path::Path;
 use xqos_cli::output::{NewFile, is_same, note};
-use xqos_wire::capture::Reader;
+use xqos_wire::capture::CaptureReader;
 use xqos_wire::recording::Target;
 use xqos_wire::recording::rewrite::{Rewritten, rewrite};
 
@@ -18,7 +18,7 @@ pub fn write(arguments: &Arguments, capture: &Path, output: &Path) -> Result<()>
     if arguments.settings().trigger.needs_signal() {
         bail!("a file has no signals: choose another event for {name}");
     }
-    let reader = Reader::open(capture).with_context(|| format!("cannot read the capture {name}"))?;
+    let reader = CaptureReader::open(capture).with_context(|| format!("cannot read the capture {name}"))?;
     if is_same(capture, output) {
         bail!("{name} would be overwritten while it is read: name another file after -o");
     }
@@ -36,7 +36,7 @@ pub fn write(arguments: &Arguments, capture: &Path, output: &Path) -> Result<()>
     conclude(arguments, capture, rewritten)
 }
 
-fn record(arguments: &Arguments, reader: Reader, target: Target) -> Result<Rewritten> {
+fn record(arguments: &Arguments, reader: CaptureReader, target: Target) -> Result<Rewritten> {
     let mut progress = Progress::new(arguments.quiet);
     rewrite(reader, arguments.port.as_ref(), target, &arguments.settings(), &mut |packets, bytes| {
         if packets % STRIDE == 0 {

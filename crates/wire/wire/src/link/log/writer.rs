@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Writes the log of a link on a separate thread, so that a slow disk delays no packet.
 
-use super::{Entry, Outcome, TITLE};
+use super::{LogEntry, PacketFate, TITLE};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
@@ -28,43 +28,43 @@ pub struct LinkTotals {
 }
 
 impl LinkTotals {
-    pub(crate) fn add(&mut self, entry: &Entry) {
+    pub(crate) fn add(&mut self, entry: &LogEntry) {
         match entry {
-            Entry::Packet(record) => {
+            LogEntry::Packet(record) => {
                 self.packets += 1;
                 self.bytes += u64::from(record.bytes);
                 match record.outcome {
-                    Outcome::Delivered => self.delivered += 1,
-                    Outcome::Lost => self.lost += 1,
-                    Outcome::Dropped => self.dropped += 1,
-                    Outcome::Unfinished => {}
+                    PacketFate::Delivered => self.delivered += 1,
+                    PacketFate::Lost => self.lost += 1,
+                    PacketFate::Dropped => self.dropped += 1,
+                    PacketFate::Unfinished => {}
                 }
             }
-            Entry::Busy(busy) => self.busy_ns += busy.to_ns.saturating_sub(busy.from_ns),
+            LogEntry::Busy(busy) => self.busy_ns += busy.to_ns.saturating_sub(busy.from_ns),
         }
     }
 }
 
 #[derive(Debug)]
-pub struct Writer {
-    batch: Vec<Entry>,
-    sender: SyncSender<Vec<Entry>>,
+pub struct LogWriter {
+    batch: Vec<LogEntry>,
+    sender: SyncSender<Vec<LogEntry>>,
     thread: JoinHandle<io::Result<()>>,
 }
 
-impl Writer {
+impl LogWriter {
     /// Creates the file; `about` becomes a comment in it.
-    pub fn create(path: &Path, about: &str) -> io::Result<Writer> {
+    pub fn create(path: &Path, about: &str) -> io::Result<LogWriter> {
         let mut file = BufWriter::new(File::create(path)?);
         writeln!(file, "{TITLE}\n# {about}\n# packet direction number bytes arrival start end delivery fate")?;
         file.flush()?;
         let (sender, receiver) = mpsc::sync_channel(WAITING_BATCHES);
         let write = move || write(file, &receiver);
         let thread = thread::Builder::new().name("link log".to_owned()).spawn(write)?;
-        Ok(Writer { batch: Vec::new(), sender, thread })
+        Ok(LogWriter { batch: Vec::new(), sender, thread })
     }
 
-    pub fn add(&mut self, entry: Entry) {
+    pub fn add(&mut self, entry: LogEntry) {
         self.batch.push(entry);
         if self.batch.len() >= BATCH {
             self.hand_over();
@@ -91,7 +91,7 @@ impl Writer {
     }
 }
 
-fn write(mut file: BufWriter<File>, entries: &Receiver<Vec<Entry>>) -> io::Result<()> {
+fn write(mut file: BufWriter<File>, entries: &Receiver<Vec<LogEntry>>) -> io::Result<()> {
     loop {
         match entries.recv_timeout(PAUSE) {
             Ok(batch) => {

@@ -27,8 +27,8 @@ fn pass(shape: Shape, seed: u64, packets: &[(u64, u32)], end_ns: u64) -> (Vec<Lo
     let (mut records, mut busy) = (Vec::new(), Vec::new());
     for entry in shaper.take_entries() {
         match entry {
-            Entry::Packet(record) => records.push(record),
-            Entry::Busy(interval) => busy.push(interval),
+            LogEntry::Packet(record) => records.push(record),
+            LogEntry::Busy(interval) => busy.push(interval),
         }
     }
     (records, busy)
@@ -67,7 +67,7 @@ fn a_full_queue_drops_the_newest_packet() {
     let shape = Shape { rate: rate(8_000_000), queue: Some(Queue::Bytes(2000)), ..plain() };
     let packets = [(0, 1000), (0, 1000), (0, 1000), (0, 1000), (MS, 1000), (MS, 1000)];
     let (records, _) = pass(shape, 0, &packets, 100 * MS);
-    let dropped: Vec<_> = records.iter().filter(|it| it.outcome == Outcome::Dropped).map(|it| it.number).collect();
+    let dropped: Vec<_> = records.iter().filter(|it| it.outcome == PacketFate::Dropped).map(|it| it.number).collect();
     assert_eq!(dropped, [4, 6], "one leaves the queue after a millisecond, so one more has room");
 }
 
@@ -77,7 +77,8 @@ fn memory_is_bounded_for_any_delay() {
     for _ in 0..2 * HELD_BYTES / 65_535 {
         shaper.arrive(0, 65_535, ());
     }
-    let dropped = shaper.take_entries().filter(|it| matches!(it, Entry::Packet(it) if it.outcome == Outcome::Dropped));
+    let dropped =
+        shaper.take_entries().filter(|it| matches!(it, LogEntry::Packet(it) if it.outcome == PacketFate::Dropped));
     assert!(dropped.count() as u64 > HELD_BYTES / 65_535 - 2);
     assert!(shaper.held_bytes <= HELD_BYTES);
 }
@@ -99,7 +100,7 @@ fn loss_and_jitter_match_the_settings_and_follow_the_seed() {
     let records = records_of(1);
     assert_eq!(records, records_of(1));
     assert_ne!(records, records_of(2));
-    let lost = records.iter().filter(|record| record.outcome == Outcome::Lost).count();
+    let lost = records.iter().filter(|record| record.outcome == PacketFate::Lost).count();
     assert!((1850..=2150).contains(&lost), "{lost} of 20,000 lost where 2,000 are expected");
     let delays = || records.iter().filter_map(|record| Some(record.delivered_ns? - record.arrived_ns));
     let (least, most) = (delays().min().unwrap(), delays().max().unwrap());
@@ -114,7 +115,7 @@ fn losses_do_not_depend_on_drops() {
     let shape = Shape { rate: rate(1_000_000), loss_ppm: 300_000, queue: Some(Queue::Packets(1000)), ..plain() };
     let lost = |queue| {
         let (records, _) = pass(Shape { queue: Some(queue), ..shape }, 9, &packets, u64::MAX);
-        records.into_iter().filter(|it| it.outcome == Outcome::Lost).map(|it| it.number).collect::<Vec<_>>()
+        records.into_iter().filter(|it| it.outcome == PacketFate::Lost).map(|it| it.number).collect::<Vec<_>>()
     };
     let (all, some) = (lost(Queue::Packets(1000)), lost(Queue::Packets(100)));
     assert!(some.len() > 20 && some.len() < all.len() && some.iter().all(|number| all.contains(number)));
@@ -180,7 +181,7 @@ proptest! {
 }
 
 fn check_order(shape: &Shape, records: &[LoggedPacket]) -> Result<(), TestCaseError> {
-    let delivered = records.iter().filter(|record| record.outcome == Outcome::Delivered);
+    let delivered = records.iter().filter(|record| record.outcome == PacketFate::Delivered);
     let numbers: Vec<_> = delivered.map(|record| record.number).collect();
     prop_assert!(shape.jitter_ns > 0 || numbers.is_sorted(), "the order is kept: {:?}", numbers);
     Ok(())
@@ -222,7 +223,7 @@ fn check_queue(shape: &Shape, records: &[LoggedPacket]) -> Result<(), TestCaseEr
             Queue::Packets(bound) => (before.len() as u64) < bound,
         };
         let is_idle = records[..place].iter().filter_map(|other| other.sent_ns).all(|(_, end_ns)| end_ns <= now_ns);
-        prop_assert_eq!(record.outcome != Outcome::Dropped, is_idle || has_room, "{:?}", record);
+        prop_assert_eq!(record.outcome != PacketFate::Dropped, is_idle || has_room, "{:?}", record);
     }
     Ok(())
 }
@@ -233,10 +234,10 @@ fn check_delays(shape: &Shape, records: &[LoggedPacket], end_ns: u64) -> Result<
         let earliest = sent_ns + shape.delay_ns.saturating_sub(shape.jitter_ns);
         let latest = sent_ns + shape.delay_ns + shape.jitter_ns;
         match (record.outcome, record.delivered_ns) {
-            (Outcome::Delivered, Some(at_ns)) => prop_assert!((earliest..=latest).contains(&at_ns), "{:?}", record),
-            (Outcome::Unfinished, None) => prop_assert!(latest > end_ns, "{:?}", record),
-            (Outcome::Lost, None) => prop_assert!(shape.loss_ppm > 0),
-            (Outcome::Dropped, None) => prop_assert!(record.sent_ns.is_none()),
+            (PacketFate::Delivered, Some(at_ns)) => prop_assert!((earliest..=latest).contains(&at_ns), "{:?}", record),
+            (PacketFate::Unfinished, None) => prop_assert!(latest > end_ns, "{:?}", record),
+            (PacketFate::Lost, None) => prop_assert!(shape.loss_ppm > 0),
+            (PacketFate::Dropped, None) => prop_assert!(record.sent_ns.is_none()),
             _ => prop_assert!(false, "{:?}", record),
         }
     }
