@@ -20,7 +20,7 @@ use std::io::{self, Write};
 use xqos_fleet::message_line::MessageLine;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub enum MessageFormat {
     Text,
     /// One JSON object per line.
     Json,
@@ -30,7 +30,7 @@ pub enum Format {
 #[derive(Debug)]
 pub struct MessageLog<W> {
     out: W,
-    format: Format,
+    format: MessageFormat,
     /// Number of the only connection to log, counted from 1.
     only: Option<u32>,
     filter: Filter,
@@ -47,7 +47,7 @@ impl MessageLog<Vec<u8>> {
 }
 
 impl<W: Write> MessageLog<W> {
-    pub fn new(out: W, format: Format, only: Option<u32>, filter: Filter) -> MessageLog<W> {
+    pub fn new(out: W, format: MessageFormat, only: Option<u32>, filter: Filter) -> MessageLog<W> {
         MessageLog { out, format, only, filter, start_ns: None, last_ns: 0, failed: None }
     }
 
@@ -80,8 +80,8 @@ impl<W: Write> MessageLog<W> {
         }
         let seconds = format!("{}.{:06}", ns / 1_000_000_000, ns / 1000 % 1_000_000);
         let result = match self.format {
-            Format::Text => writeln!(self.out, "{seconds} {number} {text}"),
-            Format::Json => {
+            MessageFormat::Text => writeln!(self.out, "{seconds} {number} {text}"),
+            MessageFormat::Json => {
                 let mut value = json!(MessageLine { connection: number, seconds: ns as f64 / 1e9, ..line() });
                 value.as_object_mut().into_iter().for_each(|members| members.retain(|_, value| *value != Value::Null));
                 writeln!(self.out, "{value}")

@@ -25,7 +25,7 @@ pub mod trigger;
 pub use ring::{Ring, Target, numbered};
 
 use crate::capture::{Link, Record};
-use crate::messages::{Format, MessageLog};
+use crate::messages::{MessageFormat, MessageLog};
 use crate::observe::{Observer, Observers};
 use crate::session::ObservedSession;
 use crate::x11::message_name::Filter;
@@ -101,7 +101,7 @@ pub struct Recorder {
 impl Recorder {
     /// Starts a recording. Without `interface`, an interface is added for each link type at its first packet.
     pub fn new(target: Target, interface: Option<(Link, &str)>, settings: &RecordingSettings) -> io::Result<Recorder> {
-        let log = || MessageLog::new(Vec::new(), Format::Text, None, Filter::default());
+        let log = || MessageLog::new(Vec::new(), MessageFormat::Text, None, Filter::default());
         let session = ObservedSession::new(RecordingObservers {
             scrubber: settings.scrub.map(Scrubber::new),
             watcher: EventWatcher::new(&settings.trigger),

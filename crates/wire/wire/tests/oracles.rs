@@ -17,7 +17,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use xqos_wire::capture::CaptureReader;
-use xqos_wire::messages::{Format, MessageLog};
+use xqos_wire::messages::{MessageFormat, MessageLog};
 use xqos_wire::session::Session;
 use xqos_wire::x11::message_name::Filter;
 
@@ -38,7 +38,7 @@ fn printed(name: &str) -> String {
     let packed = File::open(file(&format!("{name}.pcapng.zst"))).expect("the capture is committed");
     let mut reader = CaptureReader::new(zstd::Decoder::new(packed).unwrap()).unwrap();
     let mut out = Vec::new();
-    let mut log = MessageLog::new(&mut out, Format::Text, None, Filter::default());
+    let mut log = MessageLog::new(&mut out, MessageFormat::Text, None, Filter::default());
     let mut session = Session::new(vec![&mut log]);
     while let Some(record) = reader.next() {
         session.packet(&record);

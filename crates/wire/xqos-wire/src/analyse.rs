@@ -16,7 +16,7 @@ use xqos_wire::analysis::Analysis;
 use xqos_wire::analysis::images::Images;
 use xqos_wire::analysis::proxied::Remedy;
 use xqos_wire::contents::Contents;
-use xqos_wire::messages::{Format, MessageLog};
+use xqos_wire::messages::{MessageFormat, MessageLog};
 use xqos_wire::observe::Observer;
 use xqos_wire::predict::predictions;
 use xqos_wire::predict::script::ScriptRecorder;
@@ -203,7 +203,7 @@ impl Arguments {
     }
 
     fn print_messages(&self, file: &Path) -> Result<()> {
-        let format = if self.json { Format::Json } else { Format::Text };
+        let format = if self.json { MessageFormat::Json } else { MessageFormat::Text };
         let only = self.connection.map(|number| u32::try_from(number).unwrap_or(u32::MAX));
         let filter = self.filter.clone().unwrap_or_default();
         let mut log = MessageLog::new(BufWriter::new(io::stdout().lock()), format, only, filter);

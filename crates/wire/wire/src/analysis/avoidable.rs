@@ -90,7 +90,7 @@ pub struct Question {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Answer {
+struct KnownAnswer {
     hash: u64,
     change: u64,
 }
@@ -99,7 +99,7 @@ struct Answer {
 #[derive(Debug, Default)]
 pub struct Judge {
     colormaps: Colormaps,
-    answers: HashMap<u64, Answer>,
+    answers: HashMap<u64, KnownAnswer>,
     /// Number of the last reported change to each property, and to the geometry of any window.
     changes: HashMap<(u32, u32), u64>,
     change: u64,
@@ -170,7 +170,7 @@ impl Judge {
         if self.answers.len() >= MAX_ANSWERS && !self.answers.contains_key(&question.hash) {
             self.forget();
         }
-        let before = self.answers.insert(question.hash, Answer { hash, change: self.change });
+        let before = self.answers.insert(question.hash, KnownAnswer { hash, change: self.change });
         let changed = self.changes.get(&question.subject).copied().unwrap_or(0);
         before.is_some_and(|before| before.hash == hash && before.change >= changed)
     }

@@ -104,7 +104,7 @@ impl Guard {
             Some(socket) => descriptors::receive(socket, &mut report).map_err(|error| Error::Guard(error.into()))?,
             None => (0, Vec::new()),
         };
-        match serde_json::from_slice::<Report>(&report[..got]) {
+        match serde_json::from_slice::<GuardReport>(&report[..got]) {
             Ok(None) => Ok(files.into_iter()),
             Ok(Some((step, error))) => Err(step.failed(io::Error::from_raw_os_error(error))),
             Err(_) => Err(Error::Guard(io::ErrorKind::UnexpectedEof.into())),
@@ -138,12 +138,12 @@ impl Step {
 }
 
 /// What the guard reports, as JSON: nothing, or the step that failed and its error number.
-type Report = Option<(Step, i32)>;
+type GuardReport = Option<(Step, i32)>;
 const MAX_REPORT_BYTES: usize = 64;
 
 fn guard(socket: &UnixStream, ids: (u32, u32)) {
     sys::isolate(socket.as_fd());
-    let report = |report: &Report, files: &[BorrowedFd<'_>]| {
+    let report = |report: &GuardReport, files: &[BorrowedFd<'_>]| {
         descriptors::send(socket, &serde_json::to_vec(report).unwrap_or_default(), files)
     };
     let (tuns, networks, user) = match make(ids) {

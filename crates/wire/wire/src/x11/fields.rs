@@ -80,7 +80,7 @@ fn counted(count: &'static str) -> Count {
 
 /// All known fields, each as `name value`, separated by [`SEPARATOR`].
 pub fn text(message: &Message<'_>) -> String {
-    let reader = Reader::of(message);
+    let reader = FieldReader::of(message);
     let mut out = match message.kind {
         Kind::Setup => reader.greeting(),
         kind => TABLE.get(&key(kind, message.name)).map_or_else(|| reader.plain(), |fields| reader.list(fields)),
@@ -104,7 +104,7 @@ impl Layout {
     /// Clears the unused bytes, in which libraries may send old contents of their buffers.
     pub fn clear_unused(&self, order: ByteOrder, request: &mut [u8]) {
         let mut ranges = Vec::new();
-        self.each_unused(&Reader { bytes: request, order, shift: 0 }, request.len(), |range| ranges.push(range));
+        self.each_unused(&FieldReader { bytes: request, order, shift: 0 }, request.len(), |range| ranges.push(range));
         for range in ranges {
             request.get_mut(range).into_iter().for_each(|bytes| bytes.fill(0));
         }
@@ -114,11 +114,11 @@ impl Layout {
     pub fn unused(&self, request: &Message<'_>, mut each: impl FnMut(&[u8])) {
         let length = usize::try_from(request.length).unwrap_or(usize::MAX);
         let bytes = |range: Range<usize>| request.bytes.get(range).unwrap_or_default();
-        self.each_unused(&Reader::of(request), length, |range| each(bytes(range)));
+        self.each_unused(&FieldReader::of(request), length, |range| each(bytes(range)));
     }
 
     /// Finds the bytes between fields, and the padding behind the last one.
-    fn each_unused(&self, reader: &Reader<'_>, length: usize, mut each: impl FnMut(Range<usize>)) {
+    fn each_unused(&self, reader: &FieldReader<'_>, length: usize, mut each: impl FnMut(Range<usize>)) {
         let mut end = HEAD_BYTES + reader.shift;
         for field in self.0 {
             let (place, count) = (reader.place(field), reader.elements(field, self.0).unwrap_or(usize::MAX));
@@ -146,18 +146,18 @@ fn key(kind: Kind, name: &str) -> (&'static str, &str) {
     }
 }
 
-struct Reader<'a> {
+struct FieldReader<'a> {
     bytes: &'a [u8],
     order: ByteOrder,
     /// Long requests have four more bytes, with their length, before the fields.
     shift: usize,
 }
 
-impl<'a> Reader<'a> {
-    fn of(message: &Message<'a>) -> Reader<'a> {
+impl<'a> FieldReader<'a> {
+    fn of(message: &Message<'a>) -> FieldReader<'a> {
         let order = message.order();
         let is_long = message.kind == Kind::Request && order.u16(message.bytes, 2) == Some(0);
-        Reader { bytes: message.bytes, order, shift: if is_long { 4 } else { 0 } }
+        FieldReader { bytes: message.bytes, order, shift: if is_long { 4 } else { 0 } }
     }
 
     /// The connection setup without the authorization data.

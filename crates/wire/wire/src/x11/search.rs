@@ -39,7 +39,7 @@ struct Scan {
     undecided: Vec<usize>,
 }
 
-enum Verdict {
+enum Acceptance {
     Accepted,
     Undecided,
     Rejected,
@@ -87,9 +87,9 @@ impl Search {
         let new = (scan.tried..self.bytes.len()).filter(|&place| self.is_candidate(place));
         for place in again.into_iter().chain(new) {
             match self.judge(place, missing, check) {
-                Verdict::Accepted => return Some(place),
-                Verdict::Undecided if scan.undecided.len() < MAX_UNDECIDED => scan.undecided.push(place),
-                Verdict::Undecided | Verdict::Rejected => {}
+                Acceptance::Accepted => return Some(place),
+                Acceptance::Undecided if scan.undecided.len() < MAX_UNDECIDED => scan.undecided.push(place),
+                Acceptance::Undecided | Acceptance::Rejected => {}
             }
         }
         scan.tried = self.bytes.len();
@@ -100,30 +100,30 @@ impl Search {
         !self.is_aligned || (self.start + place as u64) % 4 == 0
     }
 
-    fn judge(&self, start: usize, missing: u64, check: &impl Fn(&[u8]) -> Length) -> Verdict {
+    fn judge(&self, start: usize, missing: u64, check: &impl Fn(&[u8]) -> Length) -> Acceptance {
         let mut place = start;
         for count in 0..CHAIN {
             let left = (self.bytes.len() - place) as u64;
             let length = if left == 0 { None } else { Some(check(&self.bytes[place..])) };
             match length {
                 Some(Length::Known(length)) if length <= left => place += length as usize,
-                Some(Length::Impossible) => return Verdict::Rejected,
+                Some(Length::Impossible) => return Acceptance::Rejected,
                 // The last message ends within the missing bytes.
                 Some(Length::Known(length)) if missing > 0 && length <= left + missing => {
                     return self.trust(start, count + 1);
                 }
                 None => return self.trust(start, count),
                 Some(_) if missing > 0 && self.is_packet_start(start) => return self.trust(start, count),
-                Some(_) => return Verdict::Undecided,
+                Some(_) => return Acceptance::Undecided,
             }
         }
-        Verdict::Accepted
+        Acceptance::Accepted
     }
 
     /// Decides on a chain of messages that ends with a packet.
-    fn trust(&self, start: usize, messages: usize) -> Verdict {
+    fn trust(&self, start: usize, messages: usize) -> Acceptance {
         let is_enough = messages >= CHAIN_TO_END || messages > 0 && self.is_packet_start(start);
-        if is_enough { Verdict::Accepted } else { Verdict::Undecided }
+        if is_enough { Acceptance::Accepted } else { Acceptance::Undecided }
     }
 
     fn is_packet_start(&self, place: usize) -> bool {
