@@ -8,14 +8,14 @@
 use libfuzzer_sys::fuzz_target;
 use xqos_near::setup::Cookie;
 use xqos_near::scout::Source;
-use xqos_near::{Near, Questions, Scout, Settings, Store};
+use xqos_near::{Near, NearSettings, Questions, Scout, Store};
 
 /// Maximum size of the queue for one side, plus the size of one answer.
 const MAX_QUEUED_BYTES: usize = 3 << 20;
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((&head, mut rest)) = bytes.split_first() else { return };
-    let settings = Settings { relaxed: head & 1 != 0, verify: head & 2 != 0, ..Settings::default() };
+    let settings = NearSettings { relaxed: head & 1 != 0, verify: head & 2 != 0, ..NearSettings::default() };
     let (mut near, mut store) = (Near::new(settings), Store::default());
     let questions = Questions::read(&String::from_utf8_lossy(rest)).unwrap_or_default();
     let mut scout = Scout::new(&Cookie::default(), &mut store);

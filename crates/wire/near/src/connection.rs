@@ -18,9 +18,9 @@
 use crate::bytes::NATIVE;
 use crate::context::ConnectionContext;
 use crate::questions::{Line, Questions};
-use crate::report::Report;
+use crate::report::NearReport;
 use crate::setup::{Cookie, refusal};
-use crate::shared::{MAX_QUEUED_BYTES, Outbox, Settings, SharedState};
+use crate::shared::{MAX_QUEUED_BYTES, NearSettings, Outbox, SharedState};
 use crate::store::Store;
 use crate::windows::Windows;
 use std::mem;
@@ -74,7 +74,7 @@ pub struct Near {
 }
 
 impl Near {
-    pub fn new(settings: Settings) -> Near {
+    pub fn new(settings: NearSettings) -> Near {
         let shared = SharedState::new(settings);
         Near {
             phase: Phase::Setup,
@@ -187,7 +187,7 @@ impl Near {
         self.shared.settings.verify && self.phase == Phase::Open && self.shared.pending.has_comparisons()
     }
 
-    pub fn report(&self) -> &Report {
+    pub fn report(&self) -> &NearReport {
         &self.shared.report
     }
 

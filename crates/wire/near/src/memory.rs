@@ -11,7 +11,7 @@ const MAX_BYTES: usize = 256 << 10;
 const MAX_REQUEST_BYTES: usize = 2048;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Entry {
+pub struct RememberedQuestion {
     /// The extension's name; empty for the core protocol.
     pub extension: String,
     /// Hash of the state that earlier requests set in the extension (see `context`).
@@ -23,7 +23,7 @@ pub struct Entry {
 /// All questions that a program asked, in order.
 #[derive(Clone, Debug, Default)]
 pub struct Memory {
-    pub entries: Vec<Entry>,
+    pub entries: Vec<RememberedQuestion>,
     known: HashSet<u64>,
     bytes: usize,
 }
@@ -39,7 +39,7 @@ impl Memory {
         if has_room && request.len() <= MAX_REQUEST_BYTES && extension.len() < 64 && self.known.insert(hasher.finish())
         {
             self.bytes += bytes;
-            self.entries.push(Entry { extension: extension.to_owned(), state, request: request.to_vec() });
+            self.entries.push(RememberedQuestion { extension: extension.to_owned(), state, request: request.to_vec() });
         }
     }
 }

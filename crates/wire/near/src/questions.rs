@@ -24,7 +24,7 @@
 
 use crate::bytes::{NATIVE, named_request, request, text_at, with_text};
 use crate::context::{ConnectionContext, next_state, open_font};
-use crate::memory::{Entry, Memory};
+use crate::memory::{Memory, RememberedQuestion};
 use crate::store::Store;
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
@@ -279,12 +279,12 @@ fn with_bytes(head: [u8; 2], words: &[&str], screen: Option<Screen>) -> Option<V
     Some(bytes)
 }
 
-fn name(entry: &Entry) -> Option<&'static str> {
+fn name(entry: &RememberedQuestion) -> Option<&'static str> {
     names::table(&entry.extension)?.name(NameKind::Request, entry.request[usize::from(!entry.extension.is_empty())])
 }
 
 /// The text of a question; `None` if it names a resource of this server or this connection.
-fn text(entry: &Entry, context: &ConnectionContext, store: &Store) -> Option<String> {
+fn text(entry: &RememberedQuestion, context: &ConnectionContext, store: &Store) -> Option<String> {
     let (request, screen, name) = (&entry.request, context.greeting.screens.first()?, name(entry)?);
     let (short, word) = (|at| NATIVE.u16(request, at), |at| NATIVE.u32(request, at));
     let atom = |at| match word(at)? {

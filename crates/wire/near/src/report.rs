@@ -16,7 +16,7 @@ pub struct Count {
 
 /// The counts of one connection, or the sum of several.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Report {
+pub struct NearReport {
     pub connections: u64,
     pub by_request: BTreeMap<(u8, u8), Count>,
     /// The shortest time between a request and its reply.
@@ -26,7 +26,7 @@ pub struct Report {
     pub confirmed: u64,
 }
 
-impl Report {
+impl NearReport {
     pub fn of(&mut self, major: u8, minor: u8) -> &mut Count {
         let minor = if major < 128 { 0 } else { minor };
         self.by_request.entry((major, minor)).or_default()
@@ -44,7 +44,7 @@ impl Report {
         self.total().saved.saturating_mul(self.round_trip_ns.unwrap_or(0))
     }
 
-    pub fn add(&mut self, other: &Report) {
+    pub fn add(&mut self, other: &NearReport) {
         self.connections += other.connections;
         self.differences += other.differences;
         self.confirmed += other.confirmed;

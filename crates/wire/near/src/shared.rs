@@ -7,7 +7,7 @@ use crate::context::ConnectionContext;
 use crate::memory::Memory;
 use crate::pending::{AnswerQueue, Learn, Pending, PendingQueue, Recipient};
 use crate::questions::Line;
-use crate::report::Report;
+use crate::report::NearReport;
 use crate::sequence::SequenceNumbers;
 use crate::setup::Cookie;
 use crate::store::Store;
@@ -23,7 +23,7 @@ pub const MAX_QUEUED_BYTES: usize = 1 << 20;
 const MAX_LOG_LINES: usize = 100;
 
 #[derive(Clone, Debug, Default)]
-pub struct Settings {
+pub struct NearSettings {
     /// The cookie that programs must present; `None` accepts any cookie.
     pub own_cookie: Option<Cookie>,
     pub server_cookie: Cookie,
@@ -78,7 +78,7 @@ impl Outbox {
 
 #[derive(Debug, Default)]
 pub struct SharedState {
-    pub settings: Settings,
+    pub settings: NearSettings,
     pub order: ByteOrder,
     pub context: ConnectionContext,
     pub windows: Windows,
@@ -97,7 +97,7 @@ pub struct SharedState {
     pub drops_rest: bool,
     /// The program's last request, if it was answered here.
     pub last_answered: Option<(u8, u8)>,
-    pub report: Report,
+    pub report: NearReport,
     /// Comparisons deferred until the program has disconnected.
     pub deferred: Vec<Deferred>,
     pub cells: Cells,
@@ -106,8 +106,8 @@ pub struct SharedState {
 }
 
 impl SharedState {
-    pub fn new(settings: Settings) -> SharedState {
-        let report = Report { connections: 1, ..Report::default() };
+    pub fn new(settings: NearSettings) -> SharedState {
+        let report = NearReport { connections: 1, ..NearReport::default() };
         SharedState { settings, may_answer: true, report, ..SharedState::default() }
     }
 

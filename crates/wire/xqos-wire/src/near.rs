@@ -34,7 +34,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use xqos_cli::output::{self, note};
-use xqos_near::{Questions, Settings};
+use xqos_near::{NearSettings, Questions};
 use xqos_sys::{self as sys, Signals};
 
 /// Runs a program far from its X server, and answers known queries locally
@@ -188,9 +188,9 @@ impl Arguments {
         Ok(ExitCode::from(if is_wrong || is_unreachable { 1 } else { program.status() }))
     }
 
-    fn settings(&self) -> Settings {
+    fn settings(&self) -> NearSettings {
         let NearOptions { relaxed, verify, .. } = self.near;
-        Settings { relaxed, verify, ..Settings::default() }
+        NearSettings { relaxed, verify, ..NearSettings::default() }
     }
 }
 

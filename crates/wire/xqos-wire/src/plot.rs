@@ -30,7 +30,7 @@ pub struct Arguments {
     output: PathBuf,
     /// The format, regardless of the extension
     #[arg(long, value_enum)]
-    format: Option<Format>,
+    format: Option<PlotFormat>,
     /// Draw only this connection, by its number
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
     connection: Option<u32>,
@@ -92,18 +92,18 @@ Keys of the page:
   ?               show all keys";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
+enum PlotFormat {
     Html,
     Svg,
     Xpl,
 }
 
-impl Format {
-    fn of(path: &Path) -> Option<Format> {
+impl PlotFormat {
+    fn of(path: &Path) -> Option<PlotFormat> {
         match path.extension()?.to_str()? {
-            "html" | "htm" => Some(Format::Html),
-            "svg" => Some(Format::Svg),
-            "xpl" => Some(Format::Xpl),
+            "html" | "htm" => Some(PlotFormat::Html),
+            "svg" => Some(PlotFormat::Svg),
+            "xpl" => Some(PlotFormat::Xpl),
             _ => None,
         }
     }
@@ -111,7 +111,7 @@ impl Format {
 
 impl Arguments {
     pub fn perform(&self) -> Result<()> {
-        let Some(format) = self.format.or_else(|| Format::of(&self.output)) else {
+        let Some(format) = self.format.or_else(|| PlotFormat::of(&self.output)) else {
             bail!(
                 "{} has no extension that names a format: end it in .html, .svg or .xpl, or give --format",
                 self.output.display()
@@ -124,14 +124,14 @@ impl Arguments {
             connection: self.connection,
             window,
             filter: self.filter.clone().unwrap_or_default(),
-            with_fields: format == Format::Html && !self.no_fields,
+            with_fields: format == PlotFormat::Html && !self.no_fields,
         })?;
         let mut out = BufWriter::new(file.file().with_context(failed)?);
         let title = self.title();
         match format {
-            Format::Html => page::write(&plot, &title, &mut out),
-            Format::Svg => svg::write(&plot, self.one(&plot)?, &title, &mut out),
-            Format::Xpl => xpl::write(&plot, self.one(&plot)?, &title, &mut out),
+            PlotFormat::Html => page::write(&plot, &title, &mut out),
+            PlotFormat::Svg => svg::write(&plot, self.one(&plot)?, &title, &mut out),
+            PlotFormat::Xpl => xpl::write(&plot, self.one(&plot)?, &title, &mut out),
         }
         .and_then(|()| out.flush())
         .and_then(|()| file.finish())

@@ -10,7 +10,7 @@ use std::path::Path;
 use xqos_near::scout::{Scout, Source};
 use xqos_near::setup::Cookie;
 use xqos_near::store::Watch;
-use xqos_near::{Near, Questions, Settings, Store};
+use xqos_near::{Near, NearSettings, Questions, Store};
 use xqos_wire::capture::CaptureReader;
 use xqos_wire::observe::{ConnectionId, Direction, Observer};
 use xqos_wire::session::Session;
@@ -145,7 +145,7 @@ fn whole(said: &[(Direction, Vec<u8>)], way: Direction) -> Vec<u8> {
 }
 
 /// Replays a connection and returns the number of remaining round trips.
-fn play(said: &[(Direction, Vec<u8>)], settings: &Settings, store: &mut Store, questions: &mut Questions) -> u64 {
+fn play(said: &[(Direction, Vec<u8>)], settings: &NearSettings, store: &mut Store, questions: &mut Questions) -> u64 {
     let (program, server) = (whole(said, Direction::Requests), whole(said, Direction::Replies));
     let (setup, greeting) = setup_bytes(&program, &server);
     let mut recorded = Server::new(&program[setup..], &server[greeting..]);
@@ -251,7 +251,7 @@ fn first_waits(name: &str, profile: &str) -> [u64; 2] {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../../data/near/{profile}.profile"));
     let profile = Questions::read(&std::fs::read_to_string(path).unwrap()).unwrap();
     [false, true].map(|relaxed| {
-        let (settings, mut store) = (Settings { relaxed, ..Settings::default() }, Store::default());
+        let (settings, mut store) = (NearSettings { relaxed, ..NearSettings::default() }, Store::default());
         let longest = connections.iter().max_by_key(|said| said.len()).unwrap();
         ask_profile(longest, &profile, &mut store);
         connections.iter().map(|said| play(said, &settings, &mut store, &mut profile.clone())).sum()
@@ -261,12 +261,12 @@ fn first_waits(name: &str, profile: &str) -> [u64; 2] {
 /// Round trips of a start without the proxy, and of later starts with it in strict and in relaxed order.
 fn waits(name: &str) -> [u64; 3] {
     let connections = recorded(name);
-    let all = |settings: &Settings, store: &mut Store, questions: &mut Questions| {
+    let all = |settings: &NearSettings, store: &mut Store, questions: &mut Questions| {
         connections.iter().map(|said| play(said, settings, store, questions)).sum()
     };
-    let strict = Settings::default();
+    let strict = NearSettings::default();
     let (passive, relaxed) =
-        (Settings { passive: true, ..strict.clone() }, Settings { relaxed: true, ..strict.clone() });
+        (NearSettings { passive: true, ..strict.clone() }, NearSettings { relaxed: true, ..strict.clone() });
     let (mut store, mut questions) = (Store::default(), Questions::default());
     [Watch::Keys, Watch::Devices, Watch::Screens].into_iter().for_each(|watch| store.watch(watch));
     let without = all(&passive, &mut store, &mut questions);

@@ -5,7 +5,7 @@ use crate::harness::{Harness, greeting, messages, named, request};
 use xqos_near::scout::Source;
 use xqos_near::setup::Cookie;
 use xqos_near::store::Watch;
-use xqos_near::{Questions, Scout, Settings, Store};
+use xqos_near::{NearSettings, Questions, Scout, Store};
 use xqos_x11::ByteOrder;
 
 const ORDER: ByteOrder = ByteOrder::Little;
@@ -70,7 +70,7 @@ fn no_answer_is_watched_after_the_proxys_connection_has_ended() {
     own.store.watch(Watch::Keys);
     own.scout.end(&mut own.store);
     // GetModifierMapping of a program that is still connected.
-    let mut proxy = Harness::new(ORDER, Settings::default(), std::mem::take(&mut own.store));
+    let mut proxy = Harness::new(ORDER, NearSettings::default(), std::mem::take(&mut own.store));
     proxy.open(&Questions::default());
     for _ in 0..2 {
         proxy.say(&request(ORDER, 119, 0, &[]));
@@ -84,7 +84,7 @@ fn the_program_waits_for_a_reply_that_is_on_its_way() {
     let mut own = OwnConnection::new(&["2 InternAtom A", "2 InternAtom B"], PROFILE);
     own.scout.from_server(&greeting(ORDER), &mut own.store);
     let last = own.scout.asked();
-    let mut proxy = Harness::new(ORDER, Settings::default(), std::mem::take(&mut own.store));
+    let mut proxy = Harness::new(ORDER, NearSettings::default(), std::mem::take(&mut own.store));
     proxy.open(&Questions::default());
     let both = [named(ORDER, 16, 0, "A"), named(ORDER, 16, 0, "B"), request(ORDER, 43, 0, &[])].concat();
     proxy.say(&both);
@@ -111,7 +111,7 @@ fn the_program_waits_for_a_reply_that_is_on_its_way() {
 #[test]
 fn requests_are_not_held_during_a_server_grab() {
     let own = OwnConnection::new(&["2 InternAtom A", "2 InternAtom B"], PROFILE);
-    let mut proxy = Harness::new(ORDER, Settings::default(), own.store);
+    let mut proxy = Harness::new(ORDER, NearSettings::default(), own.store);
     proxy.open(&Questions::default());
     let focus = request(ORDER, 43, 0, &[]);
     proxy.say(&[request(ORDER, 36, 0, &[]), focus.clone(), named(ORDER, 16, 0, "A")].concat());
@@ -135,7 +135,7 @@ fn atoms_are_created_only_after_the_program_creates_one_of_its_toolkit() {
     let last = own.scout.asked();
     (last - 3..=last).for_each(|number| own.reply(number, 0));
     own.sent();
-    let mut proxy = Harness::new(ORDER, Settings::default(), std::mem::take(&mut own.store));
+    let mut proxy = Harness::new(ORDER, NearSettings::default(), std::mem::take(&mut own.store));
     proxy.open(&Questions::default());
     for (bytes, created) in
         [(named(ORDER, 16, 1, "A"), &[][..]), (named(ORDER, 16, 0, "X"), &[]), (named(ORDER, 16, 0, "A"), &["A", "B"])]

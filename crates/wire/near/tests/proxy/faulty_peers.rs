@@ -3,12 +3,12 @@
 
 use crate::harness::{COLORMAP, Harness, greeting, messages, named, request, setup};
 use xqos_near::setup::Cookie;
-use xqos_near::{Fault, Near, Questions, Settings, Store};
+use xqos_near::{Fault, Near, NearSettings, Questions, Store};
 use xqos_x11::ByteOrder;
 
 const ORDER: ByteOrder = ByteOrder::Little;
 
-fn open(store: Store, settings: Settings) -> Harness {
+fn open(store: Store, settings: NearSettings) -> Harness {
     let mut proxy = Harness::new(ORDER, settings, store);
     proxy.open(&Questions::default());
     proxy
@@ -16,7 +16,7 @@ fn open(store: Store, settings: Settings) -> Harness {
 
 /// The store after a program has queried RENDER, its version, and an atom.
 fn learned() -> Store {
-    let mut proxy = open(Store::default(), Settings::default());
+    let mut proxy = open(Store::default(), NearSettings::default());
     for bytes in [named(ORDER, 98, 0, "RENDER"), request(ORDER, 139, 0, &[0, 11]), named(ORDER, 16, 0, "NAME")] {
         proxy.say(&bytes);
         proxy.settle();
@@ -27,7 +27,7 @@ fn learned() -> Store {
 
 #[test]
 fn learned_answers_need_no_server() {
-    let mut proxy = open(learned(), Settings::default());
+    let mut proxy = open(learned(), NearSettings::default());
     proxy.say(&[named(ORDER, 98, 0, "RENDER"), named(ORDER, 16, 0, "NAME")].concat());
     proxy.hear();
     let heard = messages(ORDER, &proxy.heard);
@@ -43,7 +43,7 @@ fn learned_answers_need_no_server() {
 
 #[test]
 fn a_contradicted_answer_disables_its_class() {
-    let mut proxy = open(learned(), Settings::default());
+    let mut proxy = open(learned(), NearSettings::default());
     // The server's state has changed: version 15 was negotiated before.
     proxy.server.take(&request(ORDER, 139, 0, &[0, 15]));
     proxy.server.out.clear();
@@ -66,7 +66,7 @@ fn a_contradicted_answer_disables_its_class() {
 
 #[test]
 fn verify_compares_every_answer() {
-    let mut proxy = open(learned(), Settings { verify: true, ..Settings::default() });
+    let mut proxy = open(learned(), NearSettings { verify: true, ..NearSettings::default() });
     proxy.server.take(&[named(ORDER, 16, 0, "OTHER"), request(ORDER, 43, 0, &[])].concat());
     proxy.server.out.clear();
     proxy.say(&named(ORDER, 16, 0, "NAME"));
@@ -83,7 +83,7 @@ fn verify_compares_every_answer() {
 #[test]
 fn verify_reports_a_colour_missing_in_the_server() {
     let (alloc, free) = (request(ORDER, 84, 0, &[COLORMAP, 7, 5]), request(ORDER, 88, 0, &[COLORMAP, 0, 7]));
-    let mut proxy = open(learned(), Settings { verify: true, ..Settings::default() });
+    let mut proxy = open(learned(), NearSettings { verify: true, ..NearSettings::default() });
     for (is_lost, differences) in [(false, 0), (false, 0), (true, 1)] {
         proxy.say(&alloc);
         proxy.settle();
@@ -105,7 +105,7 @@ fn verify_reports_a_colour_missing_in_the_server() {
 
 #[test]
 fn an_unexpected_reply_is_passed_on_and_stops_answers() {
-    let mut proxy = open(learned(), Settings::default());
+    let mut proxy = open(learned(), NearSettings::default());
     proxy.say(&request(ORDER, 127, 0, &[]));
     proxy.forward(usize::MAX);
     proxy.server.out.extend([&[1, 0, 1, 0][..], &[0; 28]].concat());
@@ -120,7 +120,7 @@ fn an_unexpected_reply_is_passed_on_and_stops_answers() {
 
 #[test]
 fn an_error_after_many_requests_without_a_reply_has_the_right_number() {
-    let mut proxy = open(learned(), Settings::default());
+    let mut proxy = open(learned(), NearSettings::default());
     let no_operation = request(ORDER, 127, 0, &[]).repeat(1000);
     for _ in 0..3 {
         for _ in 0..40 {
@@ -140,7 +140,7 @@ fn an_error_after_many_requests_without_a_reply_has_the_right_number() {
 
 #[test]
 fn an_impossible_sequence_number_is_lowered() {
-    let mut proxy = open(Store::default(), Settings::default());
+    let mut proxy = open(Store::default(), NearSettings::default());
     proxy.say(&request(ORDER, 43, 0, &[]));
     proxy.settle();
     // Send an event with sequence number 500 after only one request.
@@ -151,10 +151,10 @@ fn an_impossible_sequence_number_is_lowered() {
 
 #[test]
 fn invalid_bytes_close_the_connection() {
-    let mut proxy = open(Store::default(), Settings::default());
+    let mut proxy = open(Store::default(), NearSettings::default());
     proxy.near.from_server(&[&[50][..], &[0; 31]].concat(), 0, &mut proxy.store);
     assert_eq!(proxy.near.fault(), Some(Fault::Server));
-    let mut proxy = open(Store::default(), Settings::default());
+    let mut proxy = open(Store::default(), NearSettings::default());
     // This BIG-REQUESTS length is shorter than the header itself. Until BIG-REQUESTS is enabled, the bytes are two
     // invalid requests.
     let wrong = [72, 2, 0, 0, 1, 0, 0, 0];
@@ -176,13 +176,13 @@ fn clients_with_a_wrong_cookie_or_protocol_are_refused() {
     let own_cookie = Some(Cookie::magic([7; 16]));
     for (words, fault) in [(setup(ORDER), Fault::Cookie), (b"GET / HTTP/1.1\r\n\r\n".to_vec(), Fault::NotX)] {
         let (mut near, mut store) =
-            (Near::new(Settings { own_cookie: own_cookie.clone(), ..Settings::default() }), Store::default());
+            (Near::new(NearSettings { own_cookie: own_cookie.clone(), ..NearSettings::default() }), Store::default());
         near.from_program(&words, 0, &mut store);
         assert_eq!(near.fault(), Some(fault));
         assert!(near.to_server().bytes().is_empty(), "nothing is sent to the server");
         assert_eq!(near.to_program().bytes().first(), (fault == Fault::Cookie).then_some(&0), "a refusal");
     }
-    let (mut near, mut store) = (Near::new(Settings { own_cookie, ..Settings::default() }), Store::default());
+    let (mut near, mut store) = (Near::new(NearSettings { own_cookie, ..NearSettings::default() }), Store::default());
     near.from_program(&Cookie::magic([7; 16]).setup(ORDER), 0, &mut store);
     near.from_server(&greeting(ORDER), 0, &mut store);
     assert!(near.fault().is_none() && !near.to_program().bytes().is_empty());
@@ -190,7 +190,7 @@ fn clients_with_a_wrong_cookie_or_protocol_are_refused() {
 
 #[test]
 fn reading_stops_for_a_program_that_does_not_read() {
-    let mut proxy = open(learned(), Settings::default());
+    let mut proxy = open(learned(), NearSettings::default());
     let bytes = named(ORDER, 16, 0, "NAME").repeat(1000);
     let mut said = 0;
     while proxy.near.takes_from_program() {

@@ -5,7 +5,7 @@ use crate::harness::{BASE, Harness, greeting, request};
 use xqos_near::scout::Source;
 use xqos_near::setup::Cookie;
 use xqos_near::store::Question;
-use xqos_near::{Questions, Scout, Settings, Store};
+use xqos_near::{NearSettings, Questions, Scout, Store};
 use xqos_x11::ByteOrder;
 
 const ORDER: ByteOrder = ByteOrder::Little;
@@ -99,7 +99,7 @@ fn a_refused_font_connection_keeps_known_answers() {
 
 #[test]
 fn a_font_is_remembered_once_by_its_name() {
-    let mut proxy = Harness::new(ORDER, Settings::default(), Store::default());
+    let mut proxy = Harness::new(ORDER, NearSettings::default(), Store::default());
     proxy.open(&Questions::default());
     for (id, name) in [(BASE + 1, b'a'), (BASE + 2, b'a'), (BASE + 3, b'b')] {
         proxy.say(&opened(id, name));

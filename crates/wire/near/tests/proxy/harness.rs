@@ -3,7 +3,7 @@
 //! and without the proxy.
 
 use std::collections::HashMap;
-use xqos_near::{Near, Questions, Settings, Store};
+use xqos_near::{Near, NearSettings, Questions, Store};
 use xqos_x11::ByteOrder;
 
 pub const ROOT: u32 = 0x50;
@@ -288,7 +288,7 @@ pub struct Harness {
 }
 
 impl Harness {
-    pub fn new(order: ByteOrder, settings: Settings, store: Store) -> Harness {
+    pub fn new(order: ByteOrder, settings: NearSettings, store: Store) -> Harness {
         let near = Near::new(settings);
         Harness { near, store, server: Server::new(order), heard: Vec::new(), order, is_greeted: false, now_ns: 0 }
     }

@@ -4,7 +4,7 @@
 use crate::harness::{BASE, COLORMAP, Harness, Heard, ROOT, STRUCTURE_NOTIFY, Server, messages, named, request};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
-use xqos_near::{Questions, Settings, Store};
+use xqos_near::{NearSettings, Questions, Store};
 use xqos_x11::ByteOrder;
 
 const NAMES: [&str; 4] = ["A", "SOME_NAME", "RENDER", "MIT-SHM"];
@@ -136,7 +136,7 @@ fn check(
     order: ByteOrder,
     ops: &[Op],
     pieces: &[usize],
-    settings: Settings,
+    settings: NearSettings,
     store: Store,
 ) -> Result<Harness, TestCaseError> {
     let mut proxy = Harness::new(order, settings, store);
@@ -198,8 +198,8 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
     })
 }
 
-fn settings(verify: bool) -> Settings {
-    Settings { verify, ..Settings::default() }
+fn settings(verify: bool) -> NearSettings {
+    NearSettings { verify, ..NearSettings::default() }
 }
 
 proptest! {
@@ -231,7 +231,8 @@ proptest! {
         pieces in prop::collection::vec(0..200usize, 1..20),
     ) {
         let order = ByteOrder::Little;
-        let mut proxy = Harness::new(order, Settings { relaxed: true, ..Settings::default() }, Store::default());
+        let settings = NearSettings { relaxed: true, ..NearSettings::default() };
+        let mut proxy = Harness::new(order, settings, Store::default());
         proxy.open(&Questions::default());
         let heard = through(&mut proxy, order, &ops, &pieces);
         prop_assert!(heard.windows(2).all(|two| two[0].number <= two[1].number), "numbers decrease: {:?}", heard);
@@ -245,7 +246,7 @@ proptest! {
         ops in ops(),
     ) {
         let order = ByteOrder::Little;
-        let mut proxy = Harness::new(order, Settings::default(), Store::default());
+        let mut proxy = Harness::new(order, NearSettings::default(), Store::default());
         proxy.open(&Questions::default());
         ops.iter().for_each(|op| proxy.say(&op.bytes(order)));
         for (is_server, bytes) in &said {

@@ -5,14 +5,14 @@ use crate::harness::{
     BASE, Harness, Heard, PROPERTY_CHANGE, RANDR, ROOT, STRUCTURE_NOTIFY, SUBSTRUCTURE_REDIRECT, messages, request,
 };
 use xqos_near::store::Watch;
-use xqos_near::{Questions, Settings, Store};
+use xqos_near::{NearSettings, Questions, Store};
 use xqos_x11::ByteOrder;
 
 const ORDER: ByteOrder = ByteOrder::Little;
 const ATOM: u32 = 7;
 
 fn open() -> Harness {
-    let mut proxy = Harness::new(ORDER, Settings::default(), Store::default());
+    let mut proxy = Harness::new(ORDER, NearSettings::default(), Store::default());
     proxy.open(&Questions::default());
     proxy
 }
@@ -104,7 +104,7 @@ fn heard(proxy: &mut Harness) -> (Vec<u8>, Option<u32>) {
 fn a_refused_drawable_has_no_geometry() {
     for create in [create(0, STRUCTURE_NOTIFY), create_pixmap(0)] {
         for relaxed in [false, true] {
-            let mut proxy = Harness::new(ORDER, Settings { relaxed, ..Settings::default() }, Store::default());
+            let mut proxy = Harness::new(ORDER, NearSettings { relaxed, ..NearSettings::default() }, Store::default());
             proxy.open(&Questions::default());
             settle(&mut proxy, &sync());
             heard(&mut proxy);
@@ -145,7 +145,7 @@ fn changes_by_other_clients_are_noticed_with_any_event_selection() {
     const LARGER: u32 = 0x0040_0030;
     for (selects, events) in [(0, 0), (STRUCTURE_NOTIFY, 1)] {
         for relaxed in [false, true] {
-            let mut proxy = Harness::new(ORDER, Settings { relaxed, ..Settings::default() }, Store::default());
+            let mut proxy = Harness::new(ORDER, NearSettings { relaxed, ..NearSettings::default() }, Store::default());
             proxy.open(&Questions::default());
             settle(&mut proxy, &[create(SIZE, selects), sync()].concat());
             (0..2).for_each(|_| settle(&mut proxy, &geometry()));
@@ -185,7 +185,7 @@ fn configuring_the_root_window_invalidates_its_monitors() {
     let mut store = Store::default();
     store.opcodes.learn("RANDR", RANDR, 89, 147);
     store.watch(Watch::Screens);
-    let mut proxy = Harness::new(ORDER, Settings::default(), store);
+    let mut proxy = Harness::new(ORDER, NearSettings::default(), store);
     proxy.open(&Questions::default());
     // Whether the query is answered here after this window has been configured.
     let mut is_known = |configured: u32| {

@@ -16,7 +16,7 @@ use xqos_near::{Near, Store};
 
 /// The sockets of a client; both are non-blocking.
 #[derive(Debug)]
-pub struct Client {
+pub struct ClientSockets {
     program: OwnedFd,
     server: OwnedFd,
     pub near: Near,
@@ -33,9 +33,9 @@ pub enum ReadOutcome {
     End,
 }
 
-impl Client {
-    pub fn new(program: OwnedFd, server: OwnedFd, near: Near) -> Client {
-        Client { program, server, near, program_is_gone: false, server_is_gone: false, has_sent_end: false }
+impl ClientSockets {
+    pub fn new(program: OwnedFd, server: OwnedFd, near: Near) -> ClientSockets {
+        ClientSockets { program, server, near, program_is_gone: false, server_is_gone: false, has_sent_end: false }
     }
 
     pub fn interests(&mut self) -> [(BorrowedFd<'_>, PollFlags); 2] {

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
-use xqos_near::Settings;
+use xqos_near::NearSettings;
 use xqos_near::setup::Cookie;
 use xqos_wire::background::Background;
 use xqos_wire::relay::authority::{Authority, secret};
@@ -37,7 +37,7 @@ pub struct Proxy {
 impl Proxy {
     /// Starts listening for clients of the display `name`; `None` means that of the variable DISPLAY. A server that is
     /// not on this machine is reached later, so that a program can start meanwhile.
-    pub fn start(name: Option<&str>, settings: Settings, caches: Caches) -> Result<Proxy> {
+    pub fn start(name: Option<&str>, settings: NearSettings, caches: Caches) -> Result<Proxy> {
         let upstream = Upstream::named(name)?;
         let waits = upstream.is_local() || matches!(caches, Caches::Each(_));
         let first = waits.then(|| connect(&upstream)).transpose()?;
@@ -46,7 +46,7 @@ impl Proxy {
         let own = Cookie::magic(secret().context("cannot create the cookie of the proxy's display")?);
         let authority = Authority::make(display.number, None, &own.name, &own.data);
         let authority = authority.context("cannot write the cookie of the proxy's display")?;
-        let settings = Settings { own_cookie: Some(own), ..settings };
+        let settings = NearSettings { own_cookie: Some(own), ..settings };
         let state = Arc::default();
         let run = Loop::new(Arc::clone(&display), (upstream, first), Arc::clone(&state), settings, caches);
         let start = |mut run: Loop| Ok((run.waker()?, Background::start("near", move |stop| run.run(&stop))?));

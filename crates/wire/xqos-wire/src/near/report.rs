@@ -3,7 +3,7 @@
 
 use super::run::ProxyReport;
 use crate::program::counted;
-use xqos_near::Report;
+use xqos_near::NearReport;
 use xqos_near::report::Count;
 use xqos_text::time::of_ns;
 
@@ -34,7 +34,7 @@ pub fn lines(report: &ProxyReport) -> Vec<String> {
 }
 
 /// The result of `--verify`.
-pub fn verdict(report: &Report) -> String {
+pub fn verdict(report: &NearReport) -> String {
     match report.differences {
         0 => format!("{} answers were compared with the server's, and none differed", report.confirmed),
         count => format!("{count} of {} answers differed from the server's", count + report.confirmed),

@@ -34,7 +34,7 @@ use std::thread::Scope;
 use std::time::{Duration, Instant};
 use xqos_cli::output::{line, note};
 use xqos_cli::program::one_line;
-use xqos_near::Settings;
+use xqos_near::NearSettings;
 use xqos_sys::{self as sys, Signals};
 
 /// Time without programs after which the proxy exits. While idle, it uses 1 to 3 MB and one client slot of the server.
@@ -161,7 +161,7 @@ fn folder(name: &str) -> Result<PathBuf> {
 }
 
 /// Runs the resident proxy until it is stopped or no longer needed.
-pub fn serve(name: &str, settings: Settings, signals: &Signals) -> Result<ExitCode> {
+pub fn serve(name: &str, settings: NearSettings, signals: &Signals) -> Result<ExitCode> {
     let folder = folder(name)?;
     let lock = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(folder.join("lock"));
     let lock: File = lock.context("cannot create the lock of the resident proxy")?;

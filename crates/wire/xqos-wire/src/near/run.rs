@@ -2,7 +2,7 @@
 //! The proxy's event loop: all clients of a display and the scout, in one thread.
 
 use super::cache::{Cache, Caches};
-use super::client::Client;
+use super::client::ClientSockets;
 use super::connect::{Connected, Connecting, Pending, Purpose};
 use super::profiles;
 use super::scouts::{FONT_CONNECTIONS, Fonts, ScoutConnection};
@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use xqos_cli::output::note;
 use xqos_near::scout::Source;
-use xqos_near::{Near, Questions, Report, Scout, Settings, Store};
+use xqos_near::{Near, NearReport, NearSettings, Questions, Scout, Store};
 use xqos_sys::ready;
 use xqos_wire::relay::RelayError;
 use xqos_wire::relay::display::Display;
@@ -49,7 +49,7 @@ pub struct ProxyState {
 /// The combined result of connections that have ended.
 #[derive(Clone, Debug, Default)]
 pub struct ProxyReport {
-    pub counts: Report,
+    pub counts: NearReport,
     /// Names of requests by opcode; the server assigns the opcodes of extensions.
     pub names: Vec<((u8, u8), String)>,
     /// The questions of the program for which the proxy was started.
@@ -61,7 +61,7 @@ pub struct Loop {
     display: Arc<Display>,
     connecting: Connecting,
     state: Arc<Mutex<ProxyState>>,
-    settings: Settings,
+    settings: NearSettings,
     caches: Caches,
     /// The queries of the program's last start, and those of this start.
     last_start: Arc<Questions>,
@@ -83,7 +83,7 @@ pub struct Loop {
 /// A client, and the name and file of its program, if each program has a separate file.
 #[derive(Debug)]
 struct ProxiedClient {
-    client: Client,
+    client: ClientSockets,
     own: Option<(String, Cache)>,
 }
 
@@ -93,7 +93,7 @@ impl Loop {
         display: Arc<Display>,
         (upstream, first): (Upstream, Option<Connected>),
         state: Arc<Mutex<ProxyState>>,
-        settings: Settings,
+        settings: NearSettings,
         caches: Caches,
     ) -> io::Result<Loop> {
         let last_start = if let Caches::One(_, cache) = &caches { cache.read() } else { Questions::default() };
@@ -328,9 +328,9 @@ impl Loop {
                 (Purpose::Scout | Purpose::Client(_), Err(error)) => self.fail(&error),
                 (Purpose::Client(pending), Ok(Connected { socket, cookie })) => {
                     let Pending { program, own, questions } = *pending;
-                    let mut near = Near::new(Settings { server_cookie: cookie, ..self.settings.clone() });
+                    let mut near = Near::new(NearSettings { server_cookie: cookie, ..self.settings.clone() });
                     near.ask_ahead(&questions);
-                    self.clients.push(ProxiedClient { client: Client::new(program, socket, near), own });
+                    self.clients.push(ProxiedClient { client: ClientSockets::new(program, socket, near), own });
                 }
                 (Purpose::Fonts(fonts), result) => {
                     self.fonts_to_come -= 1;
