@@ -94,7 +94,7 @@ fn add(folder: &Path, session: &Session, total: &mut FleetSummary) -> Result<()>
 /// Does the work of `xqos trace export`.
 fn export(file: &Path, tables: &Path, session: &Session) -> Result<Written> {
     let trace = Trace::open(file)?;
-    let target = parquet::Target { folder: tables, host: None, session: Some(&session.name) };
+    let target = parquet::TraceTables { folder: tables, host: None, session: Some(&session.name) };
     let names = Names::new(trace.header.extensions.clone());
     Ok(parquet::write(&trace.header, trace.events(), &names, &target)?)
 }
@@ -104,7 +104,7 @@ fn analyse(file: &Path, tables: &Path, session: &Session, total: &mut FleetSumma
     let mut analysis = analysis::Analysis::default();
     let seen = xqos_wire::session::Session::new(vec![&mut analysis]);
     let (counts, _) = xqos_wire::session::read(file, seen)?;
-    let target = report::parquet::Target { folder: tables, host: &session.host, session: &session.name };
+    let target = report::parquet::CaptureTables { folder: tables, host: &session.host, session: &session.name };
     total.packets += counts.packets;
     Ok(report::parquet::write(&analysis.report(LATENCY_S), &target)?)
 }

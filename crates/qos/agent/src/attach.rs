@@ -21,7 +21,7 @@ mod served;
 mod target;
 pub mod watch;
 
-pub use target::Target;
+pub use target::AttachedServer;
 
 use crate::error::{Result, asking, bail};
 use crate::field::{Value, count, fields, table, time};
@@ -85,7 +85,7 @@ pub const ATTACHED of client: TracedClient as JSON;
 /// A server under observation, until this value is dropped.
 #[derive(Debug)]
 pub struct Attached {
-    target: Target,
+    target: AttachedServer,
     watch: ServerWatch,
     signals: Signals,
     since: Instant,
@@ -94,7 +94,7 @@ pub struct Attached {
 }
 
 impl Attached {
-    pub fn new(target: Target) -> Result<Attached> {
+    pub fn new(target: AttachedServer) -> Result<Attached> {
         // Watch for signals before the trace starts, so that a signal at any time ends the trace cleanly.
         let signals = Signals::watch().map_err(asking("cannot watch for signals"))?;
         let watch = ServerWatch::start(&[target.pid])?;

@@ -231,7 +231,7 @@ impl Arguments {
         let name = file.file_stem().unwrap_or_default().to_string_lossy();
         // A session is named after the capture's start and file name, so analysing a capture again replaces its rows.
         let session = format!("{:.0}-{name}", report.session.began_s * 1e6);
-        parquet::write(report, &parquet::Target { folder, host: &host, session: &session })?;
+        parquet::write(report, &parquet::CaptureTables { folder, host: &host, session: &session })?;
         Ok(())
     }
 

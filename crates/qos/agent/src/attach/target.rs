@@ -8,15 +8,15 @@ use xqos_sys as sys;
 use xqos_x11::display::local_number;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Target {
+pub struct AttachedServer {
     pub pid: i32,
     pub program: String,
     pub display: Option<u32>,
 }
 
-impl Target {
+impl AttachedServer {
     /// `word` is a pid or a display such as `:7`. If it is empty, finds the server of DISPLAY, or else the only server.
-    pub fn find(word: &str, display: Option<&str>) -> Result<Target> {
+    pub fn find(word: &str, display: Option<&str>) -> Result<AttachedServer> {
         // Only root can access the kernel's trace and any server's descriptors.
         if sys::effective_ids().0 != 0 {
             bail!("watching a server without xqos needs the kernel's trace, which only root may read: use sudo");
@@ -43,7 +43,7 @@ impl Target {
     }
 }
 
-fn the_only_one() -> Result<Target> {
+fn the_only_one() -> Result<AttachedServer> {
     let mut servers = servers();
     match servers.len() {
         0 => bail!("no X server is running on this machine"),
@@ -57,11 +57,11 @@ fn the_only_one() -> Result<Target> {
 }
 
 /// The servers, one for each display. A compositor that listens on behalf of Xwayland is not a server.
-fn servers() -> Vec<Target> {
+fn servers() -> Vec<AttachedServer> {
     let displays = Displays::read();
     let server = |display: u32| {
         let listeners = displays.listeners(display).into_iter().rev();
-        let targets = listeners.map(|pid| Target { pid, program: program(pid), display: Some(display) });
+        let targets = listeners.map(|pid| AttachedServer { pid, program: program(pid), display: Some(display) });
         // `max_by_key` returns the last of several servers, which has the lowest pid.
         targets.max_by_key(|target| is_server_name(&target.program))
     };
@@ -79,7 +79,7 @@ mod tests {
     #[test]
     fn an_invalid_target_is_refused_with_an_explanation() {
         if sys::effective_ids().0 != 0 {
-            assert!(Target::find(":7", None).unwrap_err().to_string().contains("sudo"));
+            assert!(AttachedServer::find(":7", None).unwrap_err().to_string().contains("sudo"));
             return;
         }
         for (word, said) in [
@@ -89,7 +89,7 @@ mod tests {
             ("1", "serves no display"),
             (":64999", "serves the display :64999"),
         ] {
-            let error = format!("{:#}", Target::find(word, None).unwrap_err());
+            let error = format!("{:#}", AttachedServer::find(word, None).unwrap_err());
             assert!(error.contains(said), "{word}: {error}");
         }
     }

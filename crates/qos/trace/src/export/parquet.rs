@@ -16,7 +16,7 @@ use xqos_fleet::dataset::{Day, Session, SessionFiles, Written};
 use xqos_fleet::tables::{self, Bursts, Clients, Sessions, Waits};
 
 #[derive(Clone, Copy, Debug)]
-pub struct Target<'a> {
+pub struct TraceTables<'a> {
     pub folder: &'a Path,
     /// The host name to use instead of the name in the header.
     pub host: Option<&'a str>,
@@ -28,7 +28,7 @@ pub fn write(
     header: &Header,
     events: impl Iterator<Item = Event>,
     names: &Names,
-    target: &Target<'_>,
+    target: &TraceTables<'_>,
 ) -> Result<Written, Error> {
     let mut events = events.peekable();
     let began = events.peek().map_or(Time(0), |event| event.at);
@@ -56,7 +56,7 @@ struct Export<'a> {
 }
 
 impl<'a> Export<'a> {
-    fn new(header: &'a Header, names: &'a Names, target: &Target<'_>, began: Time) -> Export<'a> {
+    fn new(header: &'a Header, names: &'a Names, target: &TraceTables<'_>, began: Time) -> Export<'a> {
         let began_ns = unix_ns(header, began);
         let usual = || format!("{began_ns}-{}", header.server_pid);
         let session = Session {
@@ -279,7 +279,7 @@ mod tests {
     fn export(folder: &Folder) -> Result<Written, Error> {
         let realtime_offset_ns = 86_400 * SECOND_NS as i64 - MIDNIGHT.0 as i64;
         let header = Header { host: "ts01".into(), display: ":7".into(), realtime_offset_ns, ..Header::default() };
-        let target = Target { folder: &folder.path, host: None, session: Some("one") };
+        let target = TraceTables { folder: &folder.path, host: None, session: Some("one") };
         write(&header, events().into_iter(), &Names::default(), &target)
     }
 

@@ -6,7 +6,7 @@
 
 use anyhow::Result;
 use clap::Args;
-use xqos_agent::attach::{Attached, Target};
+use xqos_agent::attach::{Attached, AttachedServer};
 use xqos_agent::field::table;
 use xqos_agent::sample::{CLIENT, Sampler, departed, fields_help};
 use xqos_agent::{Error, displays, session};
@@ -87,7 +87,7 @@ impl Arguments {
     }
 
     fn watch(&self, word: &str, display: Option<&str>) -> Result<()> {
-        let mut attached = Attached::new(Target::find(word, display)?)?;
+        let mut attached = Attached::new(AttachedServer::find(word, display)?)?;
         let Some(sample) = attached.watch(self.time.duration())? else { return Ok(()) };
         drop(attached);
         if self.json { output::json(&sample) } else { output::print(&sample.text(output::width())) }

@@ -11,7 +11,7 @@ use anyhow::Result;
 use clap::Args;
 use std::io::IsTerminal;
 use std::time::Duration;
-use xqos_agent::attach::{Attached, Target};
+use xqos_agent::attach::{Attached, AttachedServer};
 use xqos_agent::sample::{Sampler, fields_help};
 use xqos_cli::output;
 use xqos_text::quantity::{Micros, within};
@@ -66,7 +66,7 @@ impl Arguments {
     pub fn perform(&self, display: Option<&str>) -> Result<()> {
         let every = self.interval.duration();
         if let Some(word) = &self.attach {
-            return self.watch(Target::find(word, display)?, every);
+            return self.watch(AttachedServer::find(word, display)?, every);
         }
         if self.once {
             let sample = Sampler::once(display)?;
@@ -87,7 +87,7 @@ impl Arguments {
     }
 
     /// Prints a table for each interval; on a terminal, each table replaces the previous one.
-    fn watch(&self, target: Target, every: Duration) -> Result<()> {
+    fn watch(&self, target: AttachedServer, every: Duration) -> Result<()> {
         const CLEAR: &str = "\x1b[H\x1b[J";
         let mut attached = Attached::new(target)?;
         while let Some(sample) = attached.watch(every)? {

@@ -245,7 +245,7 @@ impl Export {
         // Older traces do not name their host.
         let unknown = || trace.header.host.is_empty().then(sys::host_name);
         let host = self.host.clone().or_else(unknown);
-        let target = parquet::Target { folder: &self.output, host: host.as_deref(), session: None };
+        let target = parquet::TraceTables { folder: &self.output, host: host.as_deref(), session: None };
         parquet::write(&trace.header, trace.events(), names, &target)?;
         Ok(())
     }

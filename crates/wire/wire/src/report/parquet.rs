@@ -15,15 +15,15 @@ const DISPLAY_0: u16 = 6000;
 
 /// Folder of the tables, and the host and session to write into them.
 #[derive(Clone, Copy, Debug)]
-pub struct Target<'a> {
+pub struct CaptureTables<'a> {
     pub folder: &'a Path,
     /// Host on which the capture was made.
     pub host: &'a str,
     pub session: &'a str,
 }
 
-pub fn write(report: &Report, target: &Target<'_>) -> Result<Written, Error> {
-    let Target { folder, host, session } = *target;
+pub fn write(report: &Report, target: &CaptureTables<'_>) -> Result<Written, Error> {
+    let CaptureTables { folder, host, session } = *target;
     let place = Session { folder: folder.to_owned(), host: host.to_owned(), name: session.to_owned() };
     let mut connections = SessionFiles::<Connections>::new(&place);
     let mut round_trips = SessionFiles::<RoundTrips>::new(&place);

@@ -152,12 +152,12 @@ fn many_short_waits_keep_their_exact_sum() {
 
 #[test]
 fn parquet_tables_match_the_report() {
-    use super::parquet::{Target, write};
+    use super::parquet::{CaptureTables, write};
     use ::parquet::file::reader::{FileReader, SerializedFileReader};
     use ::parquet::record::RowAccessor;
     let folder = std::env::temp_dir().join(format!("xqos-wire-tables-{}", std::process::id()));
     let report = session(2);
-    let written = write(&report, &Target { folder: &folder, host: "ts01", session: "one" }).unwrap();
+    let written = write(&report, &CaptureTables { folder: &folder, host: "ts01", session: "one" }).unwrap();
     assert_eq!((written.rows, written.files), (4, 2));
     let path = "host=ts01/display=%3A0/day=1970-01-01/one.parquet";
     let open = |table| std::fs::File::open(folder.join(table).join(path)).unwrap();

@@ -16,7 +16,7 @@ mod waits;
 
 use super::settings::{SettingsFile, ViewSettings};
 use anyhow::{Context, Result, bail};
-use changes::{Change, KeyAction, Target};
+use changes::{Change, KeyAction, PromptClient};
 pub use help::keys_help;
 use ratatui::Frame;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
@@ -48,9 +48,9 @@ const LEAST_ROWS: u16 = 5;
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Purpose {
     Filter,
-    Reserve(Target),
+    Reserve(PromptClient),
     /// To be confirmed: the release of this client's reservation.
-    Release(Target),
+    Release(PromptClient),
     /// To be confirmed: the default settings.
     Defaults,
 }

@@ -17,15 +17,15 @@ use xqos_text::quantity::Reservation;
 pub enum KeyAction {
     Nothing,
     Quit,
-    Reserve(Target, String),
-    Release(Target),
+    Reserve(PromptClient, String),
+    Release(PromptClient),
     Undo,
     Requests,
 }
 
 /// The client that a prompt is for; it stays valid when the order of the clients changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Target {
+pub struct PromptClient {
     pub connection: ConnectionKey,
     /// The name of its program and its pid.
     pub name: String,
@@ -50,7 +50,7 @@ impl View {
     }
 
     /// The selected client as the target of a change; if there is none, sets the message.
-    fn target<'a>(&mut self, sample: &'a Sample) -> Option<(Target, &'a ClientSample)> {
+    fn target<'a>(&mut self, sample: &'a Sample) -> Option<(PromptClient, &'a ClientSample)> {
         let row = self.chosen(sample).filter(|_| matches!(self.page, Page::Table | Page::Details))?;
         let Cow::Borrowed(client) = row.client else {
             self.message = "this is a group: unfold it with + and choose a client".to_owned();
@@ -60,7 +60,7 @@ impl View {
             0 => client.name(),
             pid => format!("{} ({pid})", client.name()),
         };
-        Some((Target { connection: connection(&client.entry), name }, client))
+        Some((PromptClient { connection: connection(&client.entry), name }, client))
     }
 
     pub fn ask_reservation(&mut self, sample: &Sample) {
@@ -87,7 +87,7 @@ impl View {
         self.message = said_of_trace(traced, sampler.feed.is_open(), to);
     }
 
-    fn reserve(&mut self, target: &Target, text: &str, sample: &Sample, sampler: &mut Sampler) {
+    fn reserve(&mut self, target: &PromptClient, text: &str, sample: &Sample, sampler: &mut Sampler) {
         let Some(client) = self.target_in(sample, target) else { return };
         let (amount, kind) = split(text);
         let result = amount.parse::<Reservation>().and_then(|wanted| {
@@ -100,7 +100,7 @@ impl View {
         }
     }
 
-    fn release(&mut self, target: &Target, sample: &Sample, sampler: &mut Sampler) {
+    fn release(&mut self, target: &PromptClient, sample: &Sample, sampler: &mut Sampler) {
         let Some(client) = self.target_in(sample, target) else { return };
         match sampler.session.control.release(client.entry.client) {
             Ok(()) => self.changed(client, format!("{}'s reservation released", client.name())),
@@ -109,7 +109,7 @@ impl View {
     }
 
     /// The client in this sample; if it has disconnected, sets the message.
-    fn target_in<'a>(&mut self, sample: &'a Sample, target: &Target) -> Option<&'a ClientSample> {
+    fn target_in<'a>(&mut self, sample: &'a Sample, target: &PromptClient) -> Option<&'a ClientSample> {
         let found = sample.clients.iter().find(|client| connection(&client.entry) == target.connection);
         if found.is_none() {
             self.message = format!("{} has disconnected", target.name);
