@@ -143,28 +143,31 @@ impl<'a> LongRequestClient<'a> {
                         .map(drop)
                 })
             }
-            Long::Scale => {
-                let format = self.format()?;
-                let small = self.picture(self.pixmap(width / SCALE, height / SCALE)?, format)?;
-                let (one, step) = (1 << 16, (1 << 16) / i32::from(SCALE));
-                let smaller = Transform { matrix11: step, matrix22: step, matrix33: one, ..Transform::default() };
-                connection.render_set_picture_transform(small, smaller)?;
-                connection.render_set_picture_filter(small, b"bilinear", &[])?;
-                let picture = self.picture(window, format)?;
-                Box::new(move || {
-                    connection
-                        .render_composite(PictOp::SRC, small, 0_u32, picture, 0, 0, 0, 0, 0, 0, width, height)
-                        .map(drop)
-                })
-            }
-            Long::Trapezoids => {
-                let format = self.format()?;
-                let (ink, picture) =
-                    (self.picture(self.pixmap(width, height)?, format)?, self.picture(window, format)?);
-                let all: Vec<Trapezoid> = self.places(TRAPEZOIDS).map(trapezoid).collect();
-                Box::new(move || connection.render_trapezoids(PictOp::OVER, ink, picture, 0_u32, 0, 0, &all).map(drop))
-            }
+            Long::Scale => self.scale()?,
+            Long::Trapezoids => self.trapezoids()?,
         })
+    }
+
+    /// Prepares a request that scales a picture to the size of the window.
+    fn scale(&self) -> Result<Send<'a>> {
+        let (connection, (width, height), format) = (self.connection, self.size, self.format()?);
+        let small = self.picture(self.pixmap(width / SCALE, height / SCALE)?, format)?;
+        let (one, step) = (1 << 16, (1 << 16) / i32::from(SCALE));
+        let smaller = Transform { matrix11: step, matrix22: step, matrix33: one, ..Transform::default() };
+        connection.render_set_picture_transform(small, smaller)?;
+        connection.render_set_picture_filter(small, b"bilinear", &[])?;
+        let picture = self.picture(self.canvas.window, format)?;
+        Ok(Box::new(move || {
+            connection.render_composite(PictOp::SRC, small, 0_u32, picture, 0, 0, 0, 0, 0, 0, width, height).map(drop)
+        }))
+    }
+
+    fn trapezoids(&self) -> Result<Send<'a>> {
+        let (connection, format) = (self.connection, self.format()?);
+        let ink = self.picture(self.pixmap(self.size.0, self.size.1)?, format)?;
+        let picture = self.picture(self.canvas.window, format)?;
+        let all: Vec<Trapezoid> = self.places(TRAPEZOIDS).map(trapezoid).collect();
+        Ok(Box::new(move || connection.render_trapezoids(PictOp::OVER, ink, picture, 0_u32, 0, 0, &all).map(drop)))
     }
 
     /// Places of figures, spread over the window.
