@@ -77,9 +77,7 @@ impl Mistake {
         let line_of = |at: usize| text[..at].matches('\n').count() + 1;
         let line = match &self.at {
             MistakeLocation::Line(line) => *line,
-            MistakeLocation::Text(at) => {
-                text.find(&format!("\"{at}\"")).or_else(|| text.find(at.as_str())).map_or(1, line_of)
-            }
+            MistakeLocation::Text(at) => text.find(&format!("\"{at}\"")).or_else(|| text.find(at)).map_or(1, line_of),
         };
         format!("{path}:{line}: {}", self.what)
     }

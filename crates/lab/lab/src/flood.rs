@@ -72,8 +72,7 @@ impl Flood {
     pub fn start(server: &Server, drawing: Drawing, count: usize) -> Result<Flood> {
         let mut flood = Flood { windows: Vec::new(), threads: Vec::new(), killer: server.connect()? };
         // All clients connect before the first one floods; otherwise the last one would wait a long time to connect.
-        let clients =
-            (0..count).map(|index| FloodClient::connect(server, drawing, index)).collect::<Result<Vec<_>>>()?;
+        let clients = (0..count).map(|at| FloodClient::connect(server, drawing, at)).collect::<Result<Vec<_>>>()?;
         let sent = Arc::new(AtomicU64::new(0));
         for client in clients {
             flood.windows.push(client.canvas.window);

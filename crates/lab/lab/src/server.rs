@@ -119,9 +119,7 @@ impl Setup {
         process::allow_many_files();
         let folder = Folder::create()?;
         let host = match self.kind {
-            ServerKind::Xephyr => {
-                Some(Box::new(Setup { screen: self.screen, ..Setup::stock(ServerKind::Xvfb) }.start()?))
-            }
+            ServerKind::Xephyr => Some(Setup { screen: self.screen, ..Setup::stock(ServerKind::Xvfb) }.start()?.into()),
             _ => None,
         };
         let mut command = Command::new(self.kind.program());

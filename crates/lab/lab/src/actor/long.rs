@@ -93,9 +93,9 @@ impl<'a> LongRequestClient<'a> {
 
     /// Prepares the request, and returns a function that sends it.
     fn request(&self, kind: Long) -> Result<Send<'a>> {
-        let (connection, Canvas { window, context }, (width, height)) = (self.connection, self.canvas, self.size);
+        let (connection, Canvas { window, context }, (w, h)) = (self.connection, self.canvas, self.size);
         let (format, depth) = (ImageFormat::Z_PIXMAP, self.screen.root_depth);
-        let bytes = usize::from(width) * usize::from(height) * 4;
+        let bytes = usize::from(w) * usize::from(h) * 4;
         Ok(match kind {
             Long::Rectangles => {
                 let rectangle = |(x, y)| Rectangle { x, y, width: SIDE, height: SIDE };
@@ -109,12 +109,10 @@ impl<'a> LongRequestClient<'a> {
             }
             Long::PutImage => {
                 let data = vec![0x55; bytes];
-                Box::new(move || {
-                    connection.put_image(format, window, context, width, height, 0, 0, 0, depth, &data).map(drop)
-                })
+                Box::new(move || connection.put_image(format, window, context, w, h, 0, 0, 0, depth, &data).map(drop))
             }
             Long::ShmPutImage => {
-                let (shared, (w, h)) = (self.memory(bytes)?, self.size);
+                let shared = self.memory(bytes)?;
                 Box::new(move || {
                     connection
                         .shm_put_image(window, context, w, h, 0, 0, w, h, 0, 0, depth, format.into(), false, shared, 0)
@@ -122,21 +120,19 @@ impl<'a> LongRequestClient<'a> {
                 })
             }
             Long::GetImage => {
-                let pixmap = self.pixmap(width, height)?;
-                Box::new(move || connection.get_image(format, pixmap, 0, 0, width, height, !0).map(drop))
+                let pixmap = self.pixmap(w, h)?;
+                Box::new(move || connection.get_image(format, pixmap, 0, 0, w, h, !0).map(drop))
             }
             Long::ShmGetImage => {
-                let (pixmap, shared) = (self.pixmap(width, height)?, self.memory(bytes)?);
-                Box::new(move || {
-                    connection.shm_get_image(pixmap, 0, 0, width, height, !0, format.into(), shared, 0).map(drop)
-                })
+                let (pixmap, shared) = (self.pixmap(w, h)?, self.memory(bytes)?);
+                Box::new(move || connection.shm_get_image(pixmap, 0, 0, w, h, !0, format.into(), shared, 0).map(drop))
             }
             Long::CopyArea => {
-                let pixmap = self.pixmap(width, height)?;
-                Box::new(move || connection.copy_area(pixmap, window, context, 0, 0, 0, 0, width, height).map(drop))
+                let pixmap = self.pixmap(w, h)?;
+                Box::new(move || connection.copy_area(pixmap, window, context, 0, 0, 0, 0, w, h).map(drop))
             }
             Long::Present => {
-                let (pixmap, now) = (self.pixmap(width, height)?, Presenting::ASYNC | Presenting::COPY);
+                let (pixmap, now) = (self.pixmap(w, h)?, Presenting::ASYNC | Presenting::COPY);
                 Box::new(move || {
                     connection
                         .present_pixmap(window, pixmap, 0, 0, 0, 0, 0, 0, 0_u32, 0_u32, now.into(), 0, 0, 0, &[])

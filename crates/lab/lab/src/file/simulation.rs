@@ -159,10 +159,8 @@ impl Stage<'_> {
         let own_us = (response_us - requests * got.each_us()).max(0.0);
         costs.extend([(name.to_owned(), got.each_us()), (format!("{name}-way"), own_us)]);
         match self.client {
-            ComparedClient::Animation => _ = costs.insert("wheel-interval".to_owned(), interval_us),
-            ComparedClient::Ocbench => {
-                _ = costs.insert("ocbench-rest".to_owned(), (interval_us - response_us).max(0.0))
-            }
+            ComparedClient::Animation => _ = costs.insert("wheel-interval".into(), interval_us),
+            ComparedClient::Ocbench => _ = costs.insert("ocbench-rest".into(), (interval_us - response_us).max(0.0)),
             ComparedClient::Line | ComparedClient::Reserved => {}
         }
         values.extend(named([("client", got.each_us()), ("client_own", own_us)]));
