@@ -147,9 +147,8 @@ impl<S: Server, A: Auto, B: Boost> Applier<S, A, B> {
         for ((entry, chosen), (before, requests, messages)) in all.iter().zip(made) {
             if refused.iter().any(|at| requests.contains(at)) {
                 // Settings are requested again; searches and boosts have already started and are kept.
-                let ManagedClient { is_auto, boosted, reported, .. } =
-                    self.clients.remove(&entry.client).unwrap_or_default();
-                self.clients.insert(entry.client, ManagedClient { is_auto, boosted, reported, ..before });
+                let after = self.clients.remove(&entry.client).unwrap_or_default();
+                self.clients.insert(entry.client, ManagedClient { requested: before.requested, ..after });
                 if self.late.is_none() {
                     all_messages.extend(self.set(entry, chosen));
                 }
