@@ -22,8 +22,7 @@ pub enum Fact {
     /// User input was delivered to a client.
     Input { client: ClientId },
     /// An Expose was delivered to a client; `cause` is the client that caused it with a request. If this marks the
-    /// client as exposing, the outcome is [`FactOutcome::Held`] if the cause is now held for it, otherwise
-    /// [`FactOutcome::Changed`].
+    /// client as exposing, the outcome is `Held` if the cause is now held for it, otherwise `Changed`.
     Exposed { client: ClientId, cause: Option<ClientId> },
     /// A request of this client caused work for a compositor or window manager. The outcome is
     /// [`FactOutcome::Changed`] if the client had rested or received input; otherwise there is no effect.
@@ -39,9 +38,8 @@ pub enum Fact {
     Overran { ns: u64 },
     /// A slice ended.
     Served(Service),
-    /// A hold may have ended. Each call resumes at most one client or group. [`FactOutcome::Resumed`]: a client has
-    /// budget again or is no longer held. [`FactOutcome::GroupResumed`]: a group has budget again. Repeat until
-    /// [`FactOutcome::None`].
+    /// A hold may have ended. Each call resumes a client or group that is no longer held or has budget again; repeat
+    /// until the outcome is [`FactOutcome::None`].
     Replenish,
     /// Sets the policy. The new policy starts without any history of the clients.
     Policy(PolicyKind),

@@ -83,10 +83,7 @@ pub struct CaptureReader {
 
 impl fmt::Debug for CaptureReader {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("CaptureReader")
-            .field("packets", &self.packets)
-            .field("note", &self.note)
-            .finish_non_exhaustive()
+        out.debug_struct("CaptureReader").field("packets", &self.packets).finish_non_exhaustive()
     }
 }
 

@@ -112,9 +112,8 @@ fn wrap(symbols: &Symbols) {
         cuts[usize::from(present)] = present != 0;
         // A request that was cut returns through its wrapper.
         if state.limit.ns > 0 || !state.rests.is_empty() {
-            for major in
-                DrawingKind::CORE.iter().map(|&(major, _)| major).chain(CHANGES_WINDOWS).chain([render, composite])
-            {
+            let core = DrawingKind::CORE.iter().map(|&(major, _)| major);
+            for major in core.chain(CHANGES_WINDOWS).chain([render, composite]) {
                 cuts[usize::from(major)] |= major != 0;
             }
         }
