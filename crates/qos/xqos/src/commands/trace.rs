@@ -4,7 +4,7 @@
 mod record;
 mod stats;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand, ValueEnum};
 use std::fs::File;
@@ -217,9 +217,6 @@ impl Export {
             }),
             ExportFormat::Perfetto => self.create(|out| Ok(perfetto::write(trace.events(), &names, &wire, out)?)),
             ExportFormat::Csv => self.create(|out| Ok(csv::write(trace.events(), &names, out)?)),
-            ExportFormat::Parquet if self.is_printed() => {
-                bail!("Parquet is a folder of tables: name a folder instead of -")
-            }
             ExportFormat::Parquet => self.add_tables(&trace, &names),
         }
     }
@@ -242,6 +239,7 @@ impl Export {
     }
 
     fn add_tables(&self, trace: &Trace, names: &Names) -> Result<()> {
+        ensure!(!self.is_printed(), "Parquet is a folder of tables: name a folder instead of -");
         // Older traces do not name their host.
         let unknown = || trace.header.host.is_empty().then(sys::host_name);
         let host = self.host.clone().or_else(unknown);
