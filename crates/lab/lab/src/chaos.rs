@@ -15,7 +15,7 @@ use crate::server::{Module, ServerKind, Setup};
 use anyhow::{Context, Result, anyhow, ensure};
 use invariants::Counters;
 use op::Op;
-use stage::Stage;
+use stage::ChaosStage;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -79,7 +79,7 @@ pub fn run(options: &ChaosOptions) -> Result<RunCounts> {
     let mut setup = Setup::with_module(ServerKind::Xvfb, Module::new(&options.module));
     setup.resets = true;
     setup.environment.push(("XQOS_HOST".into(), options.host.name().into()));
-    let stage = Stage::start(&setup)?;
+    let stage = ChaosStage::start(&setup)?;
     let is_below = stage.witness()?.is_served_through_libc().unwrap_or(false);
     ensure!(is_below == (options.host == Host::Libc), "xqos is not loaded through host {}", options.host.name());
     let mut run = ChaosRun { stage, counters: Counters::default(), idle_state: None, counts: RunCounts::default() };
@@ -100,7 +100,7 @@ pub fn run(options: &ChaosOptions) -> Result<RunCounts> {
 }
 
 struct ChaosRun {
-    stage: Stage,
+    stage: ChaosStage,
     counters: Counters,
     /// State after the first reset.
     idle_state: Option<invariants::IdleState>,

@@ -12,7 +12,7 @@ mod tests;
 
 use anyhow::{Context, Result};
 use serde::Serialize;
-use session::Session;
+use session::SimulatedSession;
 use std::fs;
 use std::path::Path;
 use std::time::Instant;
@@ -61,12 +61,12 @@ pub fn make(folder: &Path, sessions: u32) -> Result<FleetSummary> {
     }
     let mut total = FleetSummary::default();
     for number in 0..sessions {
-        add(folder, &Session::of(number), &mut total)?;
+        add(folder, &SimulatedSession::of(number), &mut total)?;
     }
     Ok(total)
 }
 
-fn add(folder: &Path, session: &Session, total: &mut FleetSummary) -> Result<()> {
+fn add(folder: &Path, session: &SimulatedSession, total: &mut FleetSummary) -> Result<()> {
     let trace = folder.join(format!("traces/{}.trace", session.name));
     let capture = folder.join(format!("captures/{}.pcapng", session.name));
     for file in [&trace, &capture] {
@@ -92,7 +92,7 @@ fn add(folder: &Path, session: &Session, total: &mut FleetSummary) -> Result<()>
 }
 
 /// Does the work of `xqos trace export`.
-fn export(file: &Path, tables: &Path, session: &Session) -> Result<Written> {
+fn export(file: &Path, tables: &Path, session: &SimulatedSession) -> Result<Written> {
     let trace = Trace::open(file)?;
     let target = parquet::TraceTables { folder: tables, host: None, session: Some(&session.name) };
     let names = Names::new(trace.header.extensions.clone());
@@ -100,7 +100,7 @@ fn export(file: &Path, tables: &Path, session: &Session) -> Result<Written> {
 }
 
 /// Does the work of `xqos analyse --parquet`.
-fn analyse(file: &Path, tables: &Path, session: &Session, total: &mut FleetSummary) -> Result<Written> {
+fn analyse(file: &Path, tables: &Path, session: &SimulatedSession, total: &mut FleetSummary) -> Result<Written> {
     let mut analysis = analysis::Analysis::default();
     let seen = xqos_wire::session::Session::new(vec![&mut analysis]);
     let (counts, _) = xqos_wire::session::read(file, seen)?;

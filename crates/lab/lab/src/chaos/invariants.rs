@@ -7,7 +7,7 @@
 //! | every ten operations | a new client is answered; server times and reservations add up; the limit is kept |
 //! | after each reset | no thread has a raised priority; no new descriptors; bounded memory; no reservation is left |
 
-use super::stage::{PATIENCE, Stage};
+use super::stage::{ChaosStage, PATIENCE};
 use crate::poll::poll;
 use anyhow::{Result, bail, ensure};
 use std::time::{Duration, Instant};
@@ -33,14 +33,14 @@ pub(super) struct IdleState {
 pub(super) type Counters = [u64; 3];
 
 /// Checks that a new client is answered, and returns how long this took.
-pub(super) fn answers(stage: &Stage) -> Result<Duration> {
+pub(super) fn answers(stage: &ChaosStage) -> Result<Duration> {
     let began = Instant::now();
     stage.server.connect()?.get_input_focus()?.reply()?;
     Ok(began.elapsed())
 }
 
 /// Checks that the server's figures agree with each other.
-pub(super) fn check_figures(stage: &Stage, before: &mut Counters) -> Result<()> {
+pub(super) fn check_figures(stage: &ChaosStage, before: &mut Counters) -> Result<()> {
     let control = stage.witness()?;
     let earlier = control.server_info()?;
     let list = control.clients()?;
@@ -68,7 +68,7 @@ pub(super) fn check_figures(stage: &Stage, before: &mut Counters) -> Result<()> 
 }
 
 /// Checks the state of the server after a reset, once all clients have disconnected.
-pub(super) fn idle_state(stage: &Stage, first: Option<IdleState>) -> Result<IdleState> {
+pub(super) fn idle_state(stage: &ChaosStage, first: Option<IdleState>) -> Result<IdleState> {
     let pid = stage.server.pid();
     let mut now = read_state(stage)?;
     // The server frees the resources of clients when it notices that the clients are gone.
@@ -102,7 +102,7 @@ pub(super) fn idle_state(stage: &Stage, first: Option<IdleState>) -> Result<Idle
     Ok(IdleState { files, ..first.unwrap_or(now) })
 }
 
-fn read_state(stage: &Stage) -> Result<IdleState> {
+fn read_state(stage: &ChaosStage) -> Result<IdleState> {
     let pid = stage.server.pid();
     let files = open_files(pid).len();
     let private_kb = stage.server.memory()?.private_dirty_kb;

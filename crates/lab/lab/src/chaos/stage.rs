@@ -27,7 +27,7 @@ const RULES: &str =
 const RECORDS: usize = 4096;
 
 #[derive(Debug)]
-pub(super) struct Stage {
+pub(super) struct ChaosStage {
     // Drop order: programs end before their server.
     programs: [Option<Owned>; SLOTS],
     rules: Option<Owned>,
@@ -37,15 +37,15 @@ pub(super) struct Stage {
     folder: Folder,
 }
 
-impl Stage {
-    pub(super) fn start(setup: &Setup) -> Result<Stage> {
+impl ChaosStage {
+    pub(super) fn start(setup: &Setup) -> Result<ChaosStage> {
         let folder = Folder::create()?;
         let rules = folder.path("xqos/rules.d");
         fs::create_dir_all(&rules)?;
         fs::write(rules.join("50-chaos.toml"), RULES)?;
         let server = setup.start()?;
         let witness = Some(server.control()?);
-        Ok(Stage { programs: Default::default(), rules: None, rings: Vec::new(), witness, server, folder })
+        Ok(ChaosStage { programs: Default::default(), rules: None, rings: Vec::new(), witness, server, folder })
     }
 
     pub(super) fn witness(&self) -> Result<&Control> {

@@ -4,7 +4,7 @@
 //! Each trial includes time without the load, so the compared samples are measured within seconds of each other. The
 //! suffix of a sample names its part of the trial ([`PARTS`]).
 
-use super::bursts::Recorder;
+use super::bursts::BurstRecorder;
 use super::case::Case;
 use super::data::{Figures, named};
 use super::loads::{Calibrated, Running};
@@ -139,7 +139,7 @@ pub(super) fn wheel(case: &Case, server: &Server, calibrated: &mut Calibrated, q
         ocbench.run(None, FIRST, |_| {})?;
         let mut trace = control.start_trace(level, CAPACITY)?;
         ocbench.run(None, case.count(quick, 40), |_| {})?;
-        let mut recorder = Recorder::new(ocbench.base());
+        let mut recorder = BurstRecorder::new(ocbench.base());
         recorder.read(&mut trace);
         control.stop_trace()?;
         return Ok(recorder.figures());

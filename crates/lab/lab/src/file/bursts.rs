@@ -19,19 +19,19 @@ const DRAWN_NS: u64 = 150_000_000;
 const CLOSED_NS: u64 = 20_000;
 
 #[derive(Debug, Default)]
-pub(super) struct Recorder {
+pub(super) struct BurstRecorder {
     base: u32,
     /// Indices into `slices`.
     places: BTreeMap<ClientId, usize>,
     /// Slices of the client, then of each other client except those of this process.
-    slices: Vec<Vec<Slice>>,
+    slices: Vec<Vec<TimedSlice>>,
     /// Scheduling deadlines of its reservation, and when each was set.
     deadlines_ns: Vec<(u64, u64)>,
-    bursts: Vec<Burst>,
+    bursts: Vec<MeasuredBurst>,
     lost: u64,
     /// The burst in progress, and other clients' slices since the previous burst.
-    burst: Option<Burst>,
-    others: Vec<Slice>,
+    burst: Option<MeasuredBurst>,
+    others: Vec<TimedSlice>,
     /// Times at which the client sent its bursts, if it records them, and the index of the first one without a burst.
     turns: Vec<u64>,
     next_turn: usize,
@@ -39,10 +39,10 @@ pub(super) struct Recorder {
     worked_ns: Option<u64>,
 }
 
-impl Recorder {
+impl BurstRecorder {
     /// `base`: the client's resource base, which identifies it.
-    pub fn new(base: u32) -> Recorder {
-        Recorder { base, slices: vec![Vec::new()], ..Recorder::default() }
+    pub fn new(base: u32) -> BurstRecorder {
+        BurstRecorder { base, slices: vec![Vec::new()], ..BurstRecorder::default() }
     }
 
     pub fn read(&mut self, trace: &mut RingReader) {
@@ -57,7 +57,7 @@ impl Recorder {
         match event.what {
             Entry::Identity { client, pid, base, .. } => self.identify(client, pid, base),
             Entry::Fact(Fact::Arrived { client }) if is_own(client) => {
-                self.burst.get_or_insert(Burst { arrived_ns: at_ns, ..Burst::default() });
+                self.burst.get_or_insert(MeasuredBurst { arrived_ns: at_ns, ..MeasuredBurst::default() });
             }
             Entry::Budget { client, deadline, depleted, .. } if is_own(client) => {
                 self.deadlines_ns.push((at_ns, deadline.0));
@@ -75,7 +75,7 @@ impl Recorder {
             Entry::Processor { ns, .. } => self.worked_ns = Some(ns),
             Entry::Fact(Fact::Served(Service { client, start, still_ready, .. })) => {
                 let worked_ns = self.worked_ns.take().unwrap_or(u64::MAX);
-                let slice = Slice { begin_ns: start.0, end_ns: at_ns, worked_ns };
+                let slice = TimedSlice { begin_ns: start.0, end_ns: at_ns, worked_ns };
                 let place = self.places.get(&client).copied();
                 if let Some(place) = place {
                     self.slices[place].push(slice);
@@ -87,8 +87,8 @@ impl Recorder {
     }
 
     /// Counts only the bursts that the client sends at these times.
-    pub fn of_turns(base: u32, turns: Vec<u64>) -> Recorder {
-        Recorder { turns, ..Recorder::new(base) }
+    pub fn of_turns(base: u32, turns: Vec<u64>) -> BurstRecorder {
+        BurstRecorder { turns, ..BurstRecorder::new(base) }
     }
 
     /// The last turn that began at or before this time and belongs to no earlier burst.
@@ -107,28 +107,28 @@ impl Recorder {
         // Microseconds are precise enough for the page, and the numbers stay short.
         let place = |ns: u64| (ns.saturating_sub(from_ns).min(DRAWN_NS) / 1000) as f64 / 1e3;
         let is_drawn = |ns: &u64| (from_ns..from_ns + DRAWN_NS).contains(ns);
-        let each = |ns: fn(&Burst) -> u64| self.bursts.iter().map(ns);
-        let ms = |ns: fn(&Burst) -> u64| each(ns).map(|ns| ns as f64 / 1e6).collect();
+        let each = |ns: fn(&MeasuredBurst) -> u64| self.bursts.iter().map(ns);
+        let ms = |ns: fn(&MeasuredBurst) -> u64| each(ns).map(|ns| ns as f64 / 1e6).collect();
         let spacing =
             self.bursts.windows(2).map(|pair| pair[1].arrived_ns.saturating_sub(pair[0].arrived_ns) as f64 / 1e6);
         let told = self.deadlines_ns.iter().filter(|(at_ns, _)| is_drawn(at_ns));
         let mut deadlines: Vec<u64> = told.map(|&(_, deadline_ns)| deadline_ns).collect();
         deadlines.dedup();
         let mut samples = named([
-            ("burst", ms(Burst::delay_ns)),
+            ("burst", ms(MeasuredBurst::delay_ns)),
             ("burst_spacing", spacing.collect()),
             ("burst_served", ms(|burst| burst.served_ns)),
             ("burst_behind", ms(|burst| burst.behind_ns)),
-            ("burst_neither", ms(Burst::neither_ns)),
+            ("burst_neither", ms(MeasuredBurst::neither_ns)),
             ("burst_behind_work", ms(|burst| burst.behind_work_ns)),
             ("burst_behind_work_sent", ms(|burst| burst.behind_work_sent_ns)),
             ("slices.arrivals", each(|burst| burst.arrived_ns).filter(is_drawn).map(place).collect()),
             ("slices.ends", each(|burst| burst.done_ns).filter(is_drawn).map(place).collect()),
             ("slices.deadlines", deadlines.into_iter().filter(is_drawn).map(place).collect()),
         ]);
-        let drawn = |slices: &Vec<Slice>| {
-            let is_drawn = |slice: &&Slice| slice.end_ns > from_ns && slice.begin_ns < from_ns + DRAWN_NS;
-            let mut closed: Vec<Slice> = Vec::new();
+        let drawn = |slices: &Vec<TimedSlice>| {
+            let is_drawn = |slice: &&TimedSlice| slice.end_ns > from_ns && slice.begin_ns < from_ns + DRAWN_NS;
+            let mut closed: Vec<TimedSlice> = Vec::new();
             for &slice in slices.iter().filter(is_drawn) {
                 match closed.last_mut() {
                     Some(last) if slice.begin_ns.saturating_sub(last.end_ns) < CLOSED_NS => last.end_ns = slice.end_ns,
@@ -138,10 +138,10 @@ impl Recorder {
             closed.iter().flat_map(|slice| [place(slice.begin_ns), place(slice.end_ns)]).collect()
         };
         let lanes = self.slices.iter().enumerate().map(|(lane, slices)| (format!("slices.{lane}"), drawn(slices)));
-        let count = |holds: fn(&Burst) -> bool| self.bursts.iter().filter(|burst| holds(burst)).count() as f64;
+        let count = |holds: fn(&MeasuredBurst) -> bool| self.bursts.iter().filter(|burst| holds(burst)).count() as f64;
         let mut values = named([("lost", self.lost as f64)]);
         if !self.deadlines_ns.is_empty() {
-            let is_late = |burst: &Burst| burst.deadline_ns.is_some_and(|deadline| burst.done_ns > deadline);
+            let is_late = |burst: &MeasuredBurst| burst.deadline_ns.is_some_and(|deadline| burst.done_ns > deadline);
             values.extend(named([("burst_late", count(is_late)), ("burst_depleted", count(|burst| burst.depleted))]));
         }
         samples.extend(lanes);
@@ -157,7 +157,7 @@ impl Recorder {
         }
     }
 
-    fn serve(&mut self, slice: Slice, still_ready: bool) {
+    fn serve(&mut self, slice: TimedSlice, still_ready: bool) {
         let Some(mut burst) = self.burst.take() else { return };
         burst.served_ns += slice.length_since(burst.arrived_ns);
         if still_ready {
@@ -166,8 +166,8 @@ impl Recorder {
         }
         burst.done_ns = slice.end_ns;
         burst.served_ns = burst.served_ns.saturating_sub(burst.finished_ns);
-        let others: Vec<Slice> = self.others.drain(..).collect();
-        let behind = |ns: &dyn Fn(&Slice) -> u64| others.iter().map(ns).sum::<u64>() + burst.finished_ns;
+        let others: Vec<TimedSlice> = self.others.drain(..).collect();
+        let behind = |ns: &dyn Fn(&TimedSlice) -> u64| others.iter().map(ns).sum::<u64>() + burst.finished_ns;
         burst.behind_ns = behind(&|other| other.length_since(burst.arrived_ns));
         burst.behind_work_ns = behind(&|other| other.work_since(burst.arrived_ns));
         let turn = self.turn_until(burst.done_ns);
@@ -182,7 +182,7 @@ impl Recorder {
 
 /// Times on the server's clock.
 #[derive(Clone, Copy, Debug)]
-struct Slice {
+struct TimedSlice {
     begin_ns: u64,
     end_ns: u64,
     /// Processor time of the server, which may exceed the length.
@@ -190,7 +190,7 @@ struct Slice {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Burst {
+struct MeasuredBurst {
     arrived_ns: u64,
     done_ns: u64,
     served_ns: u64,
@@ -206,7 +206,7 @@ struct Burst {
     depleted: bool,
 }
 
-impl Burst {
+impl MeasuredBurst {
     fn delay_ns(&self) -> u64 {
         self.done_ns.saturating_sub(self.arrived_ns)
     }
@@ -216,7 +216,7 @@ impl Burst {
     }
 }
 
-impl Slice {
+impl TimedSlice {
     fn length_since(self, since_ns: u64) -> u64 {
         self.end_ns.saturating_sub(self.begin_ns.max(since_ns))
     }
@@ -256,8 +256,8 @@ mod tests {
     }
 
     /// A recorder for a trace with these events, whose times are in milliseconds.
-    fn recorder(events: &[(u64, Entry)]) -> Recorder {
-        let mut recorder = Recorder::new(0x40);
+    fn recorder(events: &[(u64, Entry)]) -> BurstRecorder {
+        let mut recorder = BurstRecorder::new(0x40);
         let own = std::process::id();
         let known = [identity(OWN, own, 0x40), identity(OTHER, 1, 0x60), identity(ClientId(5), own, 0x80)];
         for &(at_ms, what) in known.iter().chain(events) {
@@ -280,7 +280,7 @@ mod tests {
             budget(21, -2, 30),
             served(OTHER, 21, 25, true),
         ];
-        let expected = Burst {
+        let expected = MeasuredBurst {
             arrived_ns: 10 * MS,
             done_ns: 21 * MS,
             served_ns: 5 * MS,
@@ -305,7 +305,7 @@ mod tests {
 
     #[test]
     fn only_bursts_of_turns_count_if_the_turns_are_known() {
-        let mut recorder = Recorder::of_turns(0x40, vec![18 * MS, 30 * MS]);
+        let mut recorder = BurstRecorder::of_turns(0x40, vec![18 * MS, 30 * MS]);
         let known = identity(OWN, std::process::id(), 0x40);
         let first = [arrived(5), served(OWN, 5, 6, false)];
         let worked = Entry::Processor { client: OTHER, ns: 3 * MS };

@@ -2,7 +2,7 @@
 //! Runs the measuring client of a case.
 
 use super::around_load::{self, CAPACITY};
-use super::bursts::Recorder;
+use super::bursts::BurstRecorder;
 use super::case::Case;
 use super::data::{Figures, named};
 use super::drag::drag;
@@ -120,7 +120,7 @@ fn light(case: &Case, server: &Server, quick: bool) -> Result<Measurement> {
     if let Some((control, mut trace)) = trace {
         let from_ns = monotonic_ns().saturating_sub(from.elapsed().as_nanos() as u64);
         let sent_ns = series.at_us.iter().map(|at_us| from_ns + at_us * 1000);
-        let mut recorder = Recorder::of_turns(base, sent_ns.collect());
+        let mut recorder = BurstRecorder::of_turns(base, sent_ns.collect());
         recorder.read(&mut trace);
         control.stop_trace()?;
         let (bursts, of_bursts) = recorder.figures();

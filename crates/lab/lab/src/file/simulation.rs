@@ -64,7 +64,7 @@ pub(super) fn measure(case: &Case, server: &Server, quick: bool) -> Result<Figur
     let has_perf = matches!(client, ComparedClient::Ocbench | ComparedClient::Reserved);
     let perf = has_perf.then(|| Perf::calibrate(server.display(), TEST)).transpose()?;
     let perf = perf.map(|perf| Perf { reps: perf.reps.div_ceil(RUNS_OF_ONE), ..perf });
-    let stage = Stage { server, control: &control, client, perf, quick };
+    let stage = SimulationStage { server, control: &control, client, perf, quick };
     follow(&control, PolicyKind::Stock, [None; 2], false)?;
     let (mut costs, mut values) = stage.costs()?;
     follow(&control, policy, case.slices_us, case.reserve.is_some())?;
@@ -121,7 +121,7 @@ impl Times {
     }
 }
 
-struct Stage<'a> {
+struct SimulationStage<'a> {
     server: &'a Server,
     control: &'a Control,
     client: ComparedClient,
@@ -130,7 +130,7 @@ struct Stage<'a> {
     quick: bool,
 }
 
-impl Stage<'_> {
+impl SimulationStage<'_> {
     /// Costs under the names that the scenario's file uses, and under names that are the same for all scenarios.
     fn costs(&self) -> Result<(Costs, BTreeMap<String, f64>)> {
         let wait = || {

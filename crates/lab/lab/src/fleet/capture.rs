@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! The traffic of a session's programs, as a capture: atoms are queried one by one, then each burst has a round trip.
 
-use super::session::{PROGRAMS, Session, Turn};
+use super::session::{PROGRAMS, SimulatedSession, Turn};
 use anyhow::{Context, Result};
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -35,7 +35,7 @@ struct ClientTraffic {
     sent: Vec<TimedBytes>,
 }
 
-pub(super) fn write(file: &Path, session: &Session, turns: &[Turn]) -> Result<()> {
+pub(super) fn write(file: &Path, session: &SimulatedSession, turns: &[Turn]) -> Result<()> {
     let failed = || format!("cannot write {}", file.display());
     let mut sent: Vec<_> = (0..session.programs.len()).flat_map(|place| traffic(session, place, turns).sent).collect();
     // The sort is stable, so a query stays before an answer with the same time.
@@ -44,7 +44,7 @@ pub(super) fn write(file: &Path, session: &Session, turns: &[Turn]) -> Result<()
     packets(out, session, &sent).with_context(failed)
 }
 
-fn packets(out: impl Write, session: &Session, sent: &[TimedBytes]) -> std::io::Result<()> {
+fn packets(out: impl Write, session: &SimulatedSession, sent: &[TimedBytes]) -> std::io::Result<()> {
     let mut writer = CaptureWriter::new(out, concat!("xqos ", env!("CARGO_PKG_VERSION")))?;
     let server = DISPLAY_0 + session.display;
     let mut conversations: Vec<Option<Conversation>> = session.programs.iter().map(|_| None).collect();
@@ -65,7 +65,7 @@ fn packets(out: impl Write, session: &Session, sent: &[TimedBytes]) -> std::io::
     Ok(())
 }
 
-fn traffic(session: &Session, place: usize, turns: &[Turn]) -> ClientTraffic {
+fn traffic(session: &SimulatedSession, place: usize, turns: &[Turn]) -> ClientTraffic {
     let program = &PROGRAMS[session.programs[place]];
     let mut traffic = ClientTraffic { place, sequence: 0, sent: Vec::new() };
     let own = || turns.iter().filter(|turn| turn.place == place);

@@ -71,7 +71,7 @@ const ALWAYS: [usize; 2] = [0, 7];
 const PLOTTER: usize = 6;
 
 #[derive(Clone, Debug)]
-pub(super) struct Session {
+pub(super) struct SimulatedSession {
     pub(super) name: String,
     pub(super) host: String,
     pub(super) display: u16,
@@ -85,20 +85,20 @@ pub(super) struct Session {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Turn {
-    /// Index into [`Session::programs`].
+    /// Index into [`SimulatedSession::programs`].
     pub(super) place: usize,
     pub(super) asked_unix_ns: u64,
     pub(super) done_unix_ns: u64,
 }
 
-impl Session {
-    pub(super) fn of(number: u32) -> Session {
-        let mut dice = Session::dice(number, 0);
+impl SimulatedSession {
+    pub(super) fn of(number: u32) -> SimulatedSession {
+        let mut dice = SimulatedSession::dice(number, 0);
         let day = number % DAYS;
         let others = (1..PROGRAMS.len()).filter(|place| !ALWAYS.contains(place) && *place != PLOTTER);
         let others: Vec<usize> = others.filter(|_| dice.below(2) == 0).collect();
         let plotter = (dice.below(4) == 0).then_some(PLOTTER);
-        Session {
+        SimulatedSession {
             name: format!("s{number:04}"),
             host: format!("ts{:02}", number / DAYS % HOSTS + 1),
             display: 10 + (number / DAYS / HOSTS) as u16,
@@ -163,7 +163,7 @@ impl Session {
     }
 
     fn plan(&self, place: usize, program: &ProgramTraffic) -> Plan {
-        let mut dice = Session::dice(self.number, place as u64 + 1);
+        let mut dice = SimulatedSession::dice(self.number, place as u64 + 1);
         let id = ClientId(place as u16 + 1);
         let uid = if program.is_of_host { 0 } else { self.user };
         let mut name = [0; 16];
