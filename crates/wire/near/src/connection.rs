@@ -51,7 +51,7 @@ pub enum Fault {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum ConnectionPhase {
     Setup,
     Greeting,
     Open,
@@ -60,7 +60,7 @@ enum Phase {
 
 #[derive(Debug)]
 pub struct Near {
-    phase: Phase,
+    phase: ConnectionPhase,
     program: Framer,
     server: Framer,
     /// A question of the program, held until the proxy's own query is answered.
@@ -77,7 +77,7 @@ impl Near {
     pub fn new(settings: NearSettings) -> Near {
         let shared = SharedState::new(settings);
         Near {
-            phase: Phase::Setup,
+            phase: ConnectionPhase::Setup,
             program: Framer::with_limit(Framing::Setup, shared.order, MAX_REQUEST_BYTES),
             server: Framer::with_limit(Framing::SetupReply, shared.order, MAX_REPLY_BYTES),
             held: Vec::new(),
@@ -122,8 +122,8 @@ impl Near {
 
     pub fn from_server(&mut self, bytes: &[u8], now_ns: u64, store: &mut Store) {
         let mut input = bytes;
-        while !matches!(self.phase, Phase::Closed | Phase::Setup) {
-            let is_greeting = self.phase == Phase::Greeting;
+        while !matches!(self.phase, ConnectionPhase::Closed | ConnectionPhase::Setup) {
+            let is_greeting = self.phase == ConnectionPhase::Greeting;
             match self.server.piece(&mut input) {
                 Ok(None) => break,
                 Ok(Some(Piece::Whole(bytes))) if is_greeting => {
@@ -142,11 +142,11 @@ impl Near {
 
     /// Whether more bytes from the program are accepted.
     pub fn takes_from_program(&self) -> bool {
-        self.unread.is_empty() && self.held.is_empty() && self.phase != Phase::Closed && self.has_room()
+        self.unread.is_empty() && self.held.is_empty() && self.phase != ConnectionPhase::Closed && self.has_room()
     }
 
     pub fn takes_from_server(&self) -> bool {
-        self.phase != Phase::Closed && !self.shared.to_program.is_full()
+        self.phase != ConnectionPhase::Closed && !self.shared.to_program.is_full()
     }
 
     pub fn to_program(&mut self) -> &mut Outbox {
@@ -184,7 +184,7 @@ impl Near {
 
     /// Whether comparisons are pending. If so, the connection to the server outlives the program's connection.
     pub fn is_verifying(&self) -> bool {
-        self.shared.settings.verify && self.phase == Phase::Open && self.shared.pending.has_comparisons()
+        self.shared.settings.verify && self.phase == ConnectionPhase::Open && self.shared.pending.has_comparisons()
     }
 
     pub fn report(&self) -> &NearReport {
@@ -207,7 +207,7 @@ impl Near {
     }
 
     fn close(&mut self, fault: Fault) {
-        self.phase = Phase::Closed;
+        self.phase = ConnectionPhase::Closed;
         self.fault.get_or_insert(fault);
         (self.held, self.unread) = (Vec::new(), Vec::new());
     }
@@ -215,11 +215,11 @@ impl Near {
     /// Returns the number of bytes that were processed.
     fn read_program(&mut self, bytes: &[u8], now_ns: u64, store: &mut Store) -> usize {
         let mut input = bytes;
-        if self.phase == Phase::Setup {
+        if self.phase == ConnectionPhase::Setup {
             self.set_up(&mut input);
         }
         self.shared.last_answered = None;
-        while self.phase == Phase::Open && self.held.is_empty() && self.has_room() {
+        while self.phase == ConnectionPhase::Open && self.held.is_empty() && self.has_room() {
             if self.shared.has_long_requests {
                 self.program.phase = Framing::Requests;
             }
@@ -234,7 +234,7 @@ impl Near {
                 Err(_) => self.close(Fault::Program),
             }
         }
-        if self.phase == Phase::Closed {
+        if self.phase == ConnectionPhase::Closed {
             return bytes.len();
         }
         if input.is_empty() && self.held.is_empty() {
@@ -264,7 +264,7 @@ impl Near {
         self.shared.to_server.push(&self.shared.settings.server_cookie.setup(order));
         self.program.phase = Framing::ShortRequests;
         self.server.order = order;
-        self.phase = Phase::Greeting;
+        self.phase = ConnectionPhase::Greeting;
     }
 
     fn greeted(&mut self, reply: &[u8], store: &Store) {
@@ -275,7 +275,7 @@ impl Near {
             Some(greeting) => {
                 shared.context = ConnectionContext::new(shared.order, greeting);
                 shared.windows = Windows::new(&shared.context);
-                self.phase = Phase::Open;
+                self.phase = ConnectionPhase::Open;
                 if shared.order == NATIVE && !shared.settings.passive {
                     shared.ask_ahead(&mem::take(&mut self.properties), store);
                 }

@@ -56,7 +56,7 @@ pub mod store;
 mod windows;
 
 pub use connection::{Fault, Near};
-pub use memory::Memory;
+pub use memory::AskedQuestions;
 pub use questions::Questions;
 pub use report::NearReport;
 pub use scout::Scout;

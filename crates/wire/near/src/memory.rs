@@ -22,13 +22,13 @@ pub struct RememberedQuestion {
 
 /// All questions that a program asked, in order.
 #[derive(Clone, Debug, Default)]
-pub struct Memory {
+pub struct AskedQuestions {
     pub entries: Vec<RememberedQuestion>,
     known: HashSet<u64>,
     bytes: usize,
 }
 
-impl Memory {
+impl AskedQuestions {
     pub fn add(&mut self, extension: &str, state: u64, request: &[u8]) {
         let mut hasher = DefaultHasher::new();
         // Servers assign an extension's major opcode, so it is left out.
@@ -48,8 +48,8 @@ impl Memory {
 mod tests {
     use super::*;
 
-    fn memory() -> Memory {
-        let mut memory = Memory::default();
+    fn memory() -> AskedQuestions {
+        let mut memory = AskedQuestions::default();
         memory.add("", 0, &[16, 0, 2, 0, 0, 0, 0, 0]);
         memory.add("RANDR", 7, &[140, 8, 2, 0, 1, 2, 3, 4]);
         memory

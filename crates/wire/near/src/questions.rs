@@ -24,7 +24,7 @@
 
 use crate::bytes::{NATIVE, named_request, request, text_at, with_text};
 use crate::context::{ConnectionContext, next_state, open_font};
-use crate::memory::{Memory, RememberedQuestion};
+use crate::memory::{AskedQuestions, RememberedQuestion};
 use crate::store::Store;
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
@@ -69,7 +69,7 @@ pub struct Asked {
 
 impl Questions {
     /// The questions of one connection of a program.
-    pub fn of(program: &str, memory: &Memory, context: &ConnectionContext, store: &Store) -> Questions {
+    pub fn of(program: &str, memory: &AskedQuestions, context: &ConnectionContext, store: &Store) -> Questions {
         let mut states: HashMap<&str, u64> = HashMap::new();
         let (mut lines, mut known) = (Vec::new(), HashSet::new());
         for entry in &memory.entries {
@@ -358,7 +358,7 @@ mod tests {
 
     #[test]
     fn questions_are_valid_on_another_server() {
-        let mut memory = Memory::default();
+        let mut memory = AskedQuestions::default();
         let property = |root, atom| request(NATIVE, op::GET_PROPERTY_REQUEST, 0, &[root, atom, 31, 0, 100]);
         let monitors = |major, root| request(NATIVE, major, 42, &[root, 1]);
         memory.add("", 0, &named_request(NATIVE, op::INTERN_ATOM_REQUEST, 0, b"A b%"));
@@ -386,7 +386,7 @@ mod tests {
 
     #[test]
     fn questions_in_another_state_of_the_extension_are_left_out() {
-        let mut memory = Memory::default();
+        let mut memory = AskedQuestions::default();
         let (version, formats) = (request(NATIVE, 139, 0, &[0, 11]), request(NATIVE, 139, 1, &[]));
         for (state, request) in [(0, &version), (next_state(0, &version), &formats), (7, &formats)] {
             memory.add("RENDER", state, request);

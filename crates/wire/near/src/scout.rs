@@ -78,7 +78,7 @@ enum Query {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Stage {
+enum ScoutStage {
     #[default]
     Setup,
     Extensions,
@@ -88,7 +88,7 @@ enum Stage {
 
 #[derive(Debug, Default)]
 pub struct Scout {
-    stage: Stage,
+    stage: ScoutStage,
     /// The framing of the server's messages; `None` while [`Scout::from_server`] runs.
     server: Option<Framer>,
     out: Outbox,
@@ -134,7 +134,7 @@ impl Scout {
     pub fn has_loaded_fonts(&self) -> bool {
         let is_loading = self.pending.iter().any(|(_, query)| matches!(query, Query::FontOpened));
         let is_waiting = self.deferred.iter().any(|deferred| deferred.line.font().is_some());
-        self.stage == Stage::Ended || self.stage != Stage::Setup && !is_loading && !is_waiting
+        self.stage == ScoutStage::Ended || self.stage != ScoutStage::Setup && !is_loading && !is_waiting
     }
 
     pub fn asked(&self) -> u64 {
@@ -147,12 +147,12 @@ impl Scout {
 
     /// Whether all requests have been answered or can no longer be answered.
     pub fn is_ready(&self) -> bool {
-        self.stage == Stage::Ended || self.stage == Stage::Watching && self.pending.is_empty()
+        self.stage == ScoutStage::Ended || self.stage == ScoutStage::Watching && self.pending.is_empty()
     }
 
     /// Ends the connection. Also forgets the server's answers, unless this is a font connection, which may be refused.
     pub fn end(&mut self, store: &mut Store) {
-        self.stage = Stage::Ended;
+        self.stage = ScoutStage::Ended;
         for (_, query) in self.pending.drain(..) {
             if let Query::Question { question, .. } = query {
                 store.give_up(&question);
@@ -165,20 +165,20 @@ impl Scout {
     }
 
     pub fn has_ended(&self) -> bool {
-        self.stage == Stage::Ended
+        self.stage == ScoutStage::Ended
     }
 
     pub fn from_server(&mut self, bytes: &[u8], store: &mut Store) {
         let (mut input, Some(mut server)) = (bytes, self.server.take()) else { return };
-        while self.stage != Stage::Ended {
+        while self.stage != ScoutStage::Ended {
             match server.piece(&mut input) {
                 Ok(None) => break,
-                Ok(Some(Piece::Whole(bytes))) if self.stage == Stage::Setup => {
+                Ok(Some(Piece::Whole(bytes))) if self.stage == ScoutStage::Setup => {
                     self.greeted(bytes, store);
                     server.phase = Phase::Replies;
                 }
                 Ok(Some(Piece::Whole(bytes))) => self.hear(bytes, true, store),
-                Ok(Some(Piece::Head(bytes))) if self.stage != Stage::Setup => self.hear(bytes, false, store),
+                Ok(Some(Piece::Head(bytes))) if self.stage != ScoutStage::Setup => self.hear(bytes, false, store),
                 Ok(Some(Piece::More(_))) => {}
                 Ok(Some(Piece::Head(_))) | Err(_) => self.end(store),
             }
@@ -189,7 +189,7 @@ impl Scout {
     fn greeted(&mut self, bytes: &[u8], store: &mut Store) {
         let Some(greeting) = Greeting::of(NATIVE, bytes) else { return self.end(store) };
         self.context = ConnectionContext::new(NATIVE, greeting);
-        self.stage = if self.is_for_fonts { Stage::Watching } else { Stage::Extensions };
+        self.stage = if self.is_for_fonts { ScoutStage::Watching } else { ScoutStage::Extensions };
         let deferred = std::mem::take(&mut self.deferred);
         self.ask_core(deferred, store);
     }

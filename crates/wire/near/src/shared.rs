@@ -4,7 +4,7 @@
 pub mod verify;
 
 use crate::context::ConnectionContext;
-use crate::memory::Memory;
+use crate::memory::AskedQuestions;
 use crate::pending::{AnswerQueue, Learn, Pending, PendingQueue, Recipient};
 use crate::questions::Line;
 use crate::report::NearReport;
@@ -101,7 +101,7 @@ pub struct SharedState {
     /// Comparisons deferred until the program has disconnected.
     pub deferred: Vec<Deferred>,
     pub cells: Cells,
-    pub memory: Memory,
+    pub memory: AskedQuestions,
     pub log_lines: Vec<String>,
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Sends the questions that a program is likely to ask, as soon as the data that they need is known.
 
-use super::{Deferred, Query, Scout, Source, Stage};
+use super::{Deferred, Query, Scout, ScoutStage, Source};
 use crate::bytes::{NATIVE, named_request, request, text_at};
 use crate::context::{close_font, next_state, open_font};
 use crate::opcodes::{HIDDEN, Watch, op};
@@ -26,7 +26,7 @@ impl Scout {
             }
         }
         self.has_questions = true;
-        if self.stage != Stage::Ended {
+        if self.stage != ScoutStage::Ended {
             self.ask_core(planned, store);
         }
         self.ask_extensions(store);
@@ -127,7 +127,7 @@ impl Scout {
         let is_waiting = self.pending.iter().any(|(_, query)| {
             matches!(query, Query::Question { question, .. } if question.0[0] == op::QUERY_EXTENSION_REQUEST)
         });
-        if is_waiting || !self.has_questions || !matches!(self.stage, Stage::Extensions | Stage::Watching) {
+        if is_waiting || !self.has_questions || !matches!(self.stage, ScoutStage::Extensions | ScoutStage::Watching) {
             return;
         }
         let (screen, mut rest) = (self.context.greeting.screens.first().copied(), Vec::<(Vec<u8>, u64)>::new());
@@ -142,9 +142,9 @@ impl Scout {
                 self.ask_of_extension(&asked.request, state, store);
             }
         }
-        if self.stage == Stage::Extensions {
+        if self.stage == ScoutStage::Extensions {
             self.watch(store);
-            self.stage = Stage::Watching;
+            self.stage = ScoutStage::Watching;
         }
         rest.iter().for_each(|(request, state)| self.ask_of_extension(request, *state, store));
     }
