@@ -45,7 +45,7 @@ pub mod waits;
 use crate::observe::{ConnectionId, Direction, Ending, Message, MissingBytes, Observer, Opened, Packet};
 use bandwidth::{Bandwidth, Samples};
 use counts::Counts;
-use names::Names;
+use names::NameTable;
 use proxied::{Proxied, Remedy};
 use redundancy::Redundancy;
 use startup::Startup;
@@ -116,7 +116,7 @@ impl AnalysedConnection {
 
 #[derive(Debug, Default)]
 pub struct Analysis {
-    pub names: Names,
+    pub names: NameTable,
     pub connections: BTreeMap<ConnectionId, AnalysedConnection>,
     pub samples: Samples,
     /// Number of connections beyond the maximum, which are not analysed.

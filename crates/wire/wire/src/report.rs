@@ -20,7 +20,7 @@ use crate::analysis::bandwidth::{ByteUse, Samples};
 use crate::analysis::compression::Compression;
 use crate::analysis::counts::MessageSum;
 use crate::analysis::figure::{Amounts, Declared, Largest, NamedRow, Value, figures};
-use crate::analysis::names::{NameId, Names};
+use crate::analysis::names::{NameId, NameTable};
 use crate::analysis::patterns::Pattern;
 use crate::analysis::proxied::figures::ProxyFigures;
 use crate::analysis::redundancy::{RepeatedCoordinates, UnusedBytes};
@@ -238,7 +238,7 @@ fn session(
     }
 }
 
-fn connection_report(connection: &AnalysedConnection, names: &Names, latency_s: f64) -> ConnectionReport {
+fn connection_report(connection: &AnalysedConnection, names: &NameTable, latency_s: f64) -> ConnectionReport {
     let AnalysedConnection { opened, program, ended_ns, ending, is_whole, traffic, states, startup, .. } = connection;
     let duration_ns = ended_ns.saturating_sub(opened.at_ns);
     let phase = |phase: &Phase| PhaseFigures::read(&PhaseReading::of(connection, phase, names, latency_s));
@@ -267,7 +267,7 @@ fn connection_report(connection: &AnalysedConnection, names: &Names, latency_s: 
 /// The source of a connection's figures.
 struct Reading<'a> {
     of: &'a AnalysedConnection,
-    names: &'a Names,
+    names: &'a NameTable,
     latency_s: f64,
     duration_ns: u64,
     network_ns: u64,
@@ -276,7 +276,7 @@ struct Reading<'a> {
 }
 
 impl<'a> Reading<'a> {
-    fn of(of: &'a AnalysedConnection, names: &'a Names, latency_s: f64) -> Reading<'a> {
+    fn of(of: &'a AnalysedConnection, names: &'a NameTable, latency_s: f64) -> Reading<'a> {
         let (network, receiver, sending) = blocked(of);
         let (requests, replies) = (&of.states.requests.blocked, &of.states.replies.blocked);
         let delay = union(&[&sending, of.waits.spans.list()]);
@@ -334,7 +334,7 @@ fn blocked(connection: &AnalysedConnection) -> (Vec<Span>, Vec<Span>, Vec<Span>)
     (network, receiver, sending)
 }
 
-fn wait_figures(waits: &BTreeMap<NameId, WaitTotal>, names: &Names) -> Vec<WaitFigures> {
+fn wait_figures(waits: &BTreeMap<NameId, WaitTotal>, names: &NameTable) -> Vec<WaitFigures> {
     let figures = waits.iter().map(|(&name, total)| WaitFigures::read(&(names.name(name), total)));
     let mut list: Vec<_> = figures.collect();
     list.sort_by(NamedRow::order);
@@ -355,7 +355,7 @@ impl NamedRow for PatternFigures {
 
 struct PhaseReading<'a> {
     phase: &'a Phase,
-    names: &'a Names,
+    names: &'a NameTable,
     latency_s: f64,
     total_ns: u64,
     waited_ns: u64,
@@ -363,7 +363,7 @@ struct PhaseReading<'a> {
 }
 
 impl<'a> PhaseReading<'a> {
-    fn of(connection: &AnalysedConnection, phase: &'a Phase, names: &'a Names, latency_s: f64) -> PhaseReading<'a> {
+    fn of(connection: &AnalysedConnection, phase: &'a Phase, names: &'a NameTable, latency_s: f64) -> PhaseReading<'a> {
         let total_ns = phase.until_ns.saturating_sub(connection.opened.at_ns);
         let (network, receiver, _) = blocked(connection);
         let blocked = minus(&union(&[&network, &receiver]), connection.waits.spans.list());

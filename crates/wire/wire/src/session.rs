@@ -39,7 +39,7 @@ pub type Session<'a> = ObservedSession<Vec<&'a mut dyn Observer>>;
 pub struct ObservedSession<O> {
     pub observers: O,
     also_ports: Vec<u16>,
-    flows: HashMap<Key, Flow>,
+    flows: HashMap<ConnectionEnds, Flow>,
     names: HashMap<SocketAddr, Names>,
     copies: Copies,
     followed: usize,
@@ -175,7 +175,7 @@ impl<O: Observers> ObservedSession<O> {
     }
 
     /// Starts a connection with its first packet. An earlier connection may have used the same ports.
-    fn begin(&mut self, key: Key, at_ns: u64, segment: &Segment<'_>) {
+    fn begin(&mut self, key: ConnectionEnds, at_ns: u64, segment: &Segment<'_>) {
         let resumed = self.resumed.take();
         let ends = match &resumed {
             Some(checkpoint) => Some(Ends::of(segment, checkpoint.is_from_client)),
@@ -207,7 +207,7 @@ impl<O: Observers> ObservedSession<O> {
         self.segment(at_ns, segment);
     }
 
-    fn follow_candidate(&mut self, key: Key, at_ns: u64, segment: &Segment<'_>) {
+    fn follow_candidate(&mut self, key: ConnectionEnds, at_ns: u64, segment: &Segment<'_>) {
         let Some(Flow::Candidate(candidate)) = self.flows.remove(&key) else { return };
         let (id, max_pending) = self.count();
         let followed = candidate.follow(id, max_pending, &mut self.observers);
@@ -224,7 +224,7 @@ impl<O: Observers> ObservedSession<O> {
         (id, (PENDING_REQUESTS / self.followed).min(MAX_PENDING))
     }
 
-    fn take_out(&mut self, key: Key, at_ns: u64, ending: Ending) {
+    fn take_out(&mut self, key: ConnectionEnds, at_ns: u64, ending: Ending) {
         if let Some(Flow::Followed(followed)) = self.flows.insert(key, Flow::Over) {
             self.end(*followed, at_ns, ending);
         }
@@ -261,9 +261,9 @@ impl<O: Observers> ObservedSession<O> {
 }
 
 /// Both ends of a connection, in the same order for both directions.
-type Key = (SocketAddr, SocketAddr);
+type ConnectionEnds = (SocketAddr, SocketAddr);
 
-fn key(segment: &Segment<'_>) -> Key {
+fn key(segment: &Segment<'_>) -> ConnectionEnds {
     let (one, other) = (segment.source, segment.destination);
     if one <= other { (one, other) } else { (other, one) }
 }

@@ -82,7 +82,7 @@ pub(super) enum Family {
 
 /// A request whose round trip may be avoidable.
 #[derive(Clone, Copy, Debug)]
-pub struct Question {
+pub struct AvoidableQuestion {
     family: Family,
     hash: u64,
     /// For a property, its window and name; for a colour, its colormap.
@@ -144,7 +144,7 @@ impl Judge {
     }
 
     /// Returns the question that a request asks; `None` for a truncated request, which cannot be compared.
-    pub fn question(&self, message: &Message<'_>) -> Option<Question> {
+    pub fn question(&self, message: &Message<'_>) -> Option<AvoidableQuestion> {
         let family = family(message.name).filter(|_| !is_cut(message))?;
         let subject = match family {
             Family::Property => (message.word(4)?, message.word(8)?),
@@ -153,12 +153,12 @@ impl Judge {
         };
         let mut hasher = DefaultHasher::new();
         (message.name, message.length, message.bytes).hash(&mut hasher);
-        Some(Question { family, hash: hasher.finish(), subject })
+        Some(AvoidableQuestion { family, hash: hasher.finish(), subject })
     }
 
     /// Records an answer. Returns true if it equals the previous one and no change was reported since. A truncated
     /// answer proves nothing.
-    pub fn answer(&mut self, question: &Question, message: &Message<'_>) -> bool {
+    pub fn answer(&mut self, question: &AvoidableQuestion, message: &Message<'_>) -> bool {
         if is_cut(message) {
             self.answers.remove(&question.hash);
             return false;
@@ -176,7 +176,7 @@ impl Judge {
     }
 
     /// Returns the reason if the wait was avoidable. `is_alone`: no other reply was requested at the same time.
-    pub fn verdict(&mut self, question: &Question, is_repeated: bool, is_alone: bool) -> Option<Reason> {
+    pub fn verdict(&mut self, question: &AvoidableQuestion, is_repeated: bool, is_alone: bool) -> Option<Reason> {
         match question.family {
             Family::Color => self.colormaps.is_true_color(question.subject.0).then_some(Reason::TrueColor),
             Family::Sync => Some(Reason::Sync),

@@ -2,7 +2,7 @@
 //! Counts messages and their bytes by name.
 
 use super::figure::{Value, figures};
-use super::names::{NameId, Names};
+use super::names::{NameId, NameTable};
 use crate::observe::{Kind, Message};
 use std::collections::BTreeMap;
 
@@ -39,7 +39,7 @@ impl<T: Copy + Default + PartialEq> ByName<T> {
         self.compact.iter().copied().chain(sums.filter(|(_, sum)| *sum != T::default()))
     }
 
-    pub fn named(&self, names: &Names) -> BTreeMap<String, T> {
+    pub fn named(&self, names: &NameTable) -> BTreeMap<String, T> {
         self.iter().map(|(name, sum)| (names.name(name).to_owned(), sum)).collect()
     }
 }

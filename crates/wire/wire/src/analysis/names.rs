@@ -18,16 +18,16 @@ pub struct NameId(pub u32);
 const RECENT: usize = 64;
 
 #[derive(Debug)]
-pub struct Names {
+pub struct NameTable {
     ids: HashMap<String, NameId>,
     list: Vec<(String, ByteUse, Layout)>,
     /// Ids, indexed by [`slot`]. Hashing every name with the default hasher took a fifth of the analysis time.
     recent: [usize; RECENT],
 }
 
-impl Default for Names {
-    fn default() -> Names {
-        Names { ids: HashMap::new(), list: Vec::new(), recent: [0; RECENT] }
+impl Default for NameTable {
+    fn default() -> NameTable {
+        NameTable { ids: HashMap::new(), list: Vec::new(), recent: [0; RECENT] }
     }
 }
 
@@ -37,7 +37,7 @@ fn slot(name: &str) -> usize {
     (bytes.len() + 5 * at(bytes.len() / 2) + 11 * at(bytes.len().wrapping_sub(1))) % RECENT
 }
 
-impl Names {
+impl NameTable {
     pub fn id(&mut self, name: &str) -> NameId {
         let slot = slot(name);
         if self.list.get(self.recent[slot]).is_none_or(|(recent, ..)| recent != name) {
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn endless_names_share_one_id() {
-        let mut names = Names::default();
+        let mut names = NameTable::default();
         let first = names.id("CreateWindow");
         for number in 0..2 * MAX_NAMES {
             names.id(&format!("Made::Up{number}"));

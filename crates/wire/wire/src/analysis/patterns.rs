@@ -4,7 +4,7 @@
 //! The pattern `InternAtom`, 46 times in a row, is a loop that waits for one atom at a time. `InternAtom x 46` is one
 //! round trip for 46 atoms.
 
-use super::names::{NameId, Names};
+use super::names::{NameId, NameTable};
 use super::round_trip::{Wait, WaitTotal};
 use std::collections::{HashMap, VecDeque};
 
@@ -38,7 +38,7 @@ impl Batch {
         self.replies == 1
     }
 
-    pub fn text(&self, names: &Names) -> String {
+    pub fn text(&self, names: &NameTable) -> String {
         let one = |&(name, count): &(NameId, u32)| match count {
             1 => names.name(name).to_owned(),
             count => format!("{} x {count}", names.name(name)),
@@ -80,7 +80,7 @@ impl Patterns {
     }
 
     /// Patterns as text, longest total time first.
-    pub fn named(&self, names: &Names) -> Vec<(String, Pattern)> {
+    pub fn named(&self, names: &NameTable) -> Vec<(String, Pattern)> {
         let text = |batch: &Batch| if batch.is_other() { "(other)".to_owned() } else { batch.text(names) };
         let mut list: Vec<_> = self.list.iter().map(|(batch, pattern)| (text(batch), pattern.clone())).collect();
         list.sort_by(|(name, one), (other_name, other)| other.total.ns.cmp(&one.total.ns).then(name.cmp(other_name)));
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn a_loop_differs_from_a_batch() {
-        let mut names = Names::default();
+        let mut names = NameTable::default();
         let (atom, window) = (names.id("InternAtom"), names.id("CreateWindow"));
         let mut patterns = Patterns::default();
         for _ in 0..46 {
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn endless_patterns_share_one_entry() {
-        let mut names = Names::default();
+        let mut names = NameTable::default();
         let mut patterns = Patterns::default();
         for number in 0..4 * MAX_PATTERNS {
             let mut batch = Batch::default();

@@ -7,7 +7,7 @@
 
 use super::counts::ByName;
 use super::figure::{Value, figures};
-use super::names::{NameId, Names};
+use super::names::{NameId, NameTable};
 use crate::observe::{Kind, Message};
 
 figures! {
@@ -36,7 +36,7 @@ pub struct Redundancy {
 }
 
 impl Redundancy {
-    pub fn message(&mut self, message: &Message<'_>, name: NameId, names: &Names) {
+    pub fn message(&mut self, message: &Message<'_>, name: NameId, names: &NameTable) {
         if message.kind != Kind::Request {
             return;
         }
@@ -89,8 +89,8 @@ mod tests {
     use super::*;
     use crate::analysis::tests::{Spec, make};
 
-    fn of(specs: &[Spec<'_>]) -> (Redundancy, Names) {
-        let (mut redundancy, mut names) = (Redundancy::default(), Names::default());
+    fn of(specs: &[Spec<'_>]) -> (Redundancy, NameTable) {
+        let (mut redundancy, mut names) = (Redundancy::default(), NameTable::default());
         for spec in specs {
             let id = names.id(spec.name);
             redundancy.message(&make(spec), id, &names);

@@ -17,8 +17,8 @@
 //! A batch of requests with replies is therefore one round trip, named after its last request. A client that idles
 //! after a request and reads the reply on arrival also counts as waiting: the wire shows no difference.
 
-use super::avoidable::{Judge, Question};
-use super::names::{NameId, Names};
+use super::avoidable::{AvoidableQuestion, Judge};
+use super::names::{NameId, NameTable};
 use super::patterns::{Batch, Patterns};
 use super::round_trip::{Wait, WaitTotal};
 use super::spans::Spans;
@@ -38,7 +38,7 @@ struct Unanswered {
     sequence: u64,
     name: NameId,
     last_ns: u64,
-    question: Option<Question>,
+    question: Option<AvoidableQuestion>,
 }
 
 /// A reply to an earlier request that arrived while the client was silent.
@@ -66,7 +66,7 @@ pub struct Waits {
 
 impl Waits {
     /// Takes a message and returns the wait that it completes or reveals.
-    pub fn message(&mut self, message: &Message<'_>, name: NameId, names: &mut Names) -> Option<Wait> {
+    pub fn message(&mut self, message: &Message<'_>, name: NameId, names: &mut NameTable) -> Option<Wait> {
         self.judge.message(message);
         match message.kind {
             Kind::Setup => {

@@ -5,7 +5,7 @@ use super::activity::{DirectionActivity, of_connection};
 use super::rows::Rows;
 use super::texts::Texts;
 use super::track::{Track, Window};
-use crate::analysis::names::Names;
+use crate::analysis::names::NameTable;
 use crate::analysis::spans::Spans;
 use crate::analysis::states::States;
 use crate::analysis::waits::Waits;
@@ -120,7 +120,7 @@ pub struct Plot {
     pub began_ns: u64,
     /// Time from the start to the last packet.
     pub ended_ns: u64,
-    pub names: Names,
+    pub names: NameTable,
     pub texts: Texts,
     pub connections: BTreeMap<ConnectionId, Connection>,
     pub left_out: LeftOut,

@@ -18,7 +18,7 @@
 //! Programs that start in parallel are therefore predicted as if they started one after the other.
 
 use crate::analysis::handshake::Handshake;
-use crate::analysis::names::Names;
+use crate::analysis::names::NameTable;
 use crate::analysis::proxied::{Proxied, Remedy};
 use crate::analysis::startup::QUIET_NS;
 use crate::analysis::waits::Waits;
@@ -81,7 +81,7 @@ pub struct Script {
 #[derive(Debug, Default)]
 pub struct ScriptRecorder {
     script: Script,
-    names: Names,
+    names: NameTable,
     connections: HashMap<ConnectionId, ConnectionRecording>,
     remedy: Option<Remedy>,
     /// Connection and end time of the last step.

@@ -2,7 +2,7 @@
 //! Waits that would remain with a proxy, as figures of a report.
 
 use super::super::figure::{NamedRow, Value, figures, merge_rows};
-use super::super::names::Names;
+use super::super::names::NameTable;
 use super::super::round_trip::saving_s;
 use super::Proxied;
 use serde::Serialize;
@@ -40,7 +40,7 @@ impl NamedRow for LeftFigures {
 
 impl Proxied {
     /// `latency_s` is the one-way latency.
-    pub fn figures(&self, names: &Names, latency_s: f64) -> ProxyFigures {
+    pub fn figures(&self, names: &NameTable, latency_s: f64) -> ProxyFigures {
         let list = self.by_name.iter().map(|(&name, left)| LeftFigures {
             name: names.name(name).to_owned(),
             waits: left.waits,

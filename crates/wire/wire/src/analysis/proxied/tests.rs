@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Tests which waits remain with each kind of proxy.
 
-use super::super::names::Names;
+use super::super::names::NameTable;
 use super::super::tests::{Spec, greeting, make};
 use super::super::waits::Waits;
 use super::*;
@@ -25,7 +25,7 @@ fn one_request_asks_for_many_atoms_extensions_or_properties_in_a_row() {
 /// A client and its server, which answers each request 1 ms later.
 struct Client {
     waits: Waits,
-    names: Names,
+    names: NameTable,
     proxied: Proxied,
     sequence: u64,
     at_ns: u64,
@@ -35,7 +35,7 @@ impl Client {
     fn new(remedy: Remedy) -> Client {
         let mut client = Client {
             waits: Waits::default(),
-            names: Names::default(),
+            names: NameTable::default(),
             proxied: Proxied::new(remedy),
             sequence: 0,
             at_ns: 0,

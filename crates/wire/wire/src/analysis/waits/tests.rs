@@ -9,7 +9,7 @@ const MS: u64 = 1_000_000;
 #[derive(Default)]
 struct TestClient {
     waits: Waits,
-    names: Names,
+    names: NameTable,
     found: Vec<(String, u64, u64)>,
 }
 
