@@ -109,7 +109,7 @@ struct Periodic {
 }
 
 #[derive(Clone, Debug)]
-struct Memory {
+struct RememberedBeat {
     beat: Beat,
     budget_ns: u64,
     at: Time,
@@ -119,7 +119,7 @@ struct Memory {
 pub struct ClientAnalysis {
     phase: Phase,
     need: Option<Need>,
-    memory: Option<Memory>,
+    memory: Option<RememberedBeat>,
     recent: Vec<Burst>,
     last: Time,
     /// Successive attempts that found no period.
@@ -311,7 +311,7 @@ impl ClientAnalysis {
     fn remember(&mut self) {
         if let Phase::Periodic(periodic) = &self.phase {
             let (beat, budget_ns) = (periodic.follow.beat, periodic.demand.budget_ns());
-            self.memory = Some(Memory { beat, budget_ns, at: self.last });
+            self.memory = Some(RememberedBeat { beat, budget_ns, at: self.last });
         }
     }
 }
