@@ -17,7 +17,7 @@ use xqos_sys::proc::RunTimes;
 use xqos_sys::{self as sys, Signals};
 use xqos_trace::file::Header;
 use xqos_trace::kernel::{Kernel, is_name};
-use xqos_trace::why::{Question, Trigger};
+use xqos_trace::why::{Trigger, WaitQuery};
 
 /// Polling interval of the ring, which a busy server fills in twice that time or more.
 const READ_EVERY: Duration = Duration::from_millis(50);
@@ -50,7 +50,7 @@ pub struct Wish {
 pub struct Recording {
     pub header: Header,
     pub records: Vec<Words>,
-    pub question: Question,
+    pub question: WaitQuery,
 }
 
 #[derive(Debug)]
@@ -174,7 +174,7 @@ impl<'a> Recorder<'a> {
             // The wall clock may have been set since the recording began.
             header: Header { realtime_offset_ns: sys::realtime_offset_ns(), ..self.header.clone() },
             records: records(&self.backlog, of_kernel, now_ns),
-            question: Question { limit_ns: self.wish.limit_ns, asker: std::process::id(), absences },
+            question: WaitQuery { limit_ns: self.wish.limit_ns, asker: std::process::id(), absences },
         })
     }
 }

@@ -16,12 +16,12 @@ mod tests;
 mod threads;
 
 pub(crate) use blame::still_absent;
-use blame::{Grab, Slice};
+use blame::{BlamedSlice, Grab};
 use client::add;
 pub use client::{Budget, Burst, Cause, Client, Figures, Identity, RequestTotals};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use threads::Threads;
-pub use threads::{DEFAULT_PRIORITY, Owner, Running, ThreadRun, text};
+pub use threads::{DEFAULT_PRIORITY, Owner, RunningThreads, ThreadRun, text};
 use xqos_abi::snapshot::Collector;
 use xqos_abi::trace::{Entry, Event};
 use xqos_core::{ClientId, Fact, Holder, Mode, PolicyKind, Scheduler, Service, Time};
@@ -45,7 +45,7 @@ pub struct Model {
     served_until: Time,
     /// The last two known times at which the server polled its clients for requests.
     polled: [Time; 2],
-    slices: VecDeque<Slice>,
+    slices: VecDeque<BlamedSlice>,
     grabs: VecDeque<Grab>,
     pub policy: Option<PolicyKind>,
     pub began: Option<Time>,
@@ -275,7 +275,7 @@ impl Model {
             self.ready.push(key);
             self.polled_at(at);
             // In a model without causes, this list is empty.
-            let since: Vec<Slice> = self.slices.iter().rev().take_while(|slice| slice.end > at).copied().collect();
+            let since: Vec<_> = self.slices.iter().rev().take_while(|slice| slice.end > at).copied().collect();
             since.iter().for_each(|slice| self.blame_on(key, slice));
             // An arrival during a grab may be recorded late. The time before the recorded slices belongs to the grab.
             if let Some(oldest) = since.last().filter(|oldest| oldest.before > at) {

@@ -36,7 +36,7 @@ use xqos_core::{PolicyKind, Role, Time};
 
 /// The parameters of a diagnosis.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Question {
+pub struct WaitQuery {
     /// Waits up to this length are normal.
     pub limit_ns: u64,
     /// The process that asks, whose own waits do not count; 0 if there is none.
@@ -141,7 +141,7 @@ pub struct Diagnosis {
 }
 
 /// Finds the worst wait of a trace and its cause.
-pub fn diagnose(events: impl Iterator<Item = Event>, names: &Names, question: &Question) -> Diagnosis {
+pub fn diagnose(events: impl Iterator<Item = Event>, names: &Names, question: &WaitQuery) -> Diagnosis {
     let mut seen = seen::Seen::new(question, names);
     events.for_each(|event| seen.take(&event));
     seen.conclude()

@@ -30,9 +30,9 @@ const DATA_MARK: &str = "/*DATA*/";
 
 /// Numbers that the page reads from base64 as a Float64Array or Uint32Array.
 #[derive(Debug, Default)]
-struct Column(Vec<u8>);
+struct PackedNumbers(Vec<u8>);
 
-impl Column {
+impl PackedNumbers {
     fn push(&mut self, number: f64) {
         self.0.extend(number.to_le_bytes());
     }
@@ -47,7 +47,7 @@ impl Column {
     }
 }
 
-impl Serialize for Column {
+impl Serialize for PackedNumbers {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(&Base64Display::new(&self.0, &STANDARD))
     }
@@ -59,23 +59,23 @@ struct Lane {
     name: String,
     gone: bool,
     /// Begin and end of each slice.
-    slices: [Column; 2],
-    slice_names: Column,
-    slice_requests: Column,
+    slices: [PackedNumbers; 2],
+    slice_names: PackedNumbers,
+    slice_requests: PackedNumbers,
     /// Activation and deactivation of each burst.
-    bursts: [Column; 2],
+    bursts: [PackedNumbers; 2],
     /// Time, remaining budget, and deadline of each budget record.
-    budgets: [Column; 3],
+    budgets: [PackedNumbers; 3],
     /// Budget and period of its last reservation.
     reservation: Option<[f64; 2]>,
-    inputs: Column,
-    exposes: Column,
+    inputs: PackedNumbers,
+    exposes: PackedNumbers,
     /// Begin and end of each server grab.
-    grabs: [Column; 2],
+    grabs: [PackedNumbers; 2],
     /// Times when a request of the client was cut.
-    cuts: Column,
+    cuts: PackedNumbers,
     /// Begin and end of each time that the rest of a cut request was executed for another client's request.
-    rests: [Column; 2],
+    rests: [PackedNumbers; 2],
     /// The client's messages, if there is a capture.
     wire: Option<Messages>,
 }
@@ -94,7 +94,7 @@ struct Page {
     worst: Vec<PageWorst>,
     explanation: Option<PageWorst>,
     #[serde(flatten)]
-    kernel: processors::Page,
+    kernel: processors::ProcessorPage,
 }
 
 #[derive(Serialize)]
@@ -267,10 +267,10 @@ struct Messages {
 
 #[derive(Debug, Default, Serialize)]
 struct Direction {
-    times: Column,
-    names: Column,
-    sequences: Column,
-    bytes: Column,
+    times: PackedNumbers,
+    names: PackedNumbers,
+    sequences: PackedNumbers,
+    bytes: PackedNumbers,
 }
 
 /// The messages of the trace's clients by key, and lanes for all other connections.

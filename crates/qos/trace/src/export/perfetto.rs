@@ -9,7 +9,7 @@
 //! hide everything else.
 
 use crate::file::write_varint;
-use crate::model::{Budget, Burst, Model, Running, ThreadRun};
+use crate::model::{Budget, Burst, Model, RunningThreads, ThreadRun};
 use crate::names::Names;
 use crate::show::cause;
 use crate::wire::Wire;
@@ -114,7 +114,7 @@ pub fn write(events: impl Iterator<Item = Event>, names: &Names, wire: &Wire, ou
         described: BTreeMap::new(),
         grab: None,
         processors: BTreeSet::new(),
-        running: Running::default(),
+        running: RunningThreads::default(),
         now: Time(0),
         first: true,
     };
@@ -134,7 +134,7 @@ struct PerfettoWriter<'a, W> {
     /// The holder of the server grab, and when the grab started.
     grab: Option<(usize, Time)>,
     processors: BTreeSet<u32>,
-    running: Running,
+    running: RunningThreads,
     now: Time,
     first: bool,
 }

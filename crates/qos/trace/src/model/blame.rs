@@ -14,7 +14,7 @@ const SLICES_KEPT: usize = 64;
 const GRABS_KEPT: usize = 64;
 
 #[derive(Clone, Copy, Debug)]
-pub struct Slice {
+pub struct BlamedSlice {
     pub runs: usize,
     pub request: u32,
     pub long: bool,
@@ -38,15 +38,15 @@ impl Model {
         if self.without_causes {
             return;
         }
-        let slice = Slice { runs, request, long, before: self.served_until.min(start), start, end };
+        let slice = BlamedSlice { runs, request, long, before: self.served_until.min(start), start, end };
         for at in 0..self.ready.len() {
             self.blame_on(self.ready[at], &slice);
         }
         keep(&mut self.slices, SLICES_KEPT, slice);
     }
 
-    pub(super) fn blame_on(&mut self, key: usize, slice: &Slice) {
-        let &Slice { runs, request, long, before, start, end } = slice;
+    pub(super) fn blame_on(&mut self, key: usize, slice: &BlamedSlice) {
+        let &BlamedSlice { runs, request, long, before, start, end } = slice;
         let since = self.clients[key].waits_since;
         let (idle_ns, absent_ns) = self.blame_grabs(key, before.max(since), start);
         let (behind_ns, withheld_ns) = if key == runs { (0, 0) } else { self.blame_grabs(key, start.max(since), end) };
@@ -133,7 +133,7 @@ impl Model {
         let ready = self.ready.clone();
         for &key in &ready {
             let before = self.served_until.min(now);
-            self.blame_on(key, &Slice { runs: key, request: 0, long: false, before, start: now, end: now });
+            self.blame_on(key, &BlamedSlice { runs: key, request: 0, long: false, before, start: now, end: now });
             let waited_ns = now.since(self.clients[key].waits_since);
             self.clients[key].figures(|figures| {
                 add(&mut figures.waited_ns, waited_ns);

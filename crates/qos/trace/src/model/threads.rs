@@ -52,9 +52,9 @@ pub struct ThreadRun {
 
 /// The thread that each processor runs, and since when.
 #[derive(Debug, Default)]
-pub struct Running(BTreeMap<u32, (u32, Time)>);
+pub struct RunningThreads(BTreeMap<u32, (u32, Time)>);
 
-impl Running {
+impl RunningThreads {
     /// Takes an event. If it ends a run, returns that run; the first one of a processor has lasted since `began`.
     pub fn take(&mut self, event: &Event, began: Time) -> Option<ThreadRun> {
         let Entry::Switch { cpu, from, to, .. } = event.what else { return None };

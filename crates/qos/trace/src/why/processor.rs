@@ -2,7 +2,7 @@
 //! Records which threads the kernel ran while the server waited for a processor.
 
 use super::{Party, Ran, shared_ns};
-use crate::model::{Model, Running, ThreadRun, still_absent};
+use crate::model::{Model, RunningThreads, ThreadRun, still_absent};
 use std::collections::BTreeMap;
 use xqos_abi::trace::{Entry, Event};
 use xqos_core::Time;
@@ -19,7 +19,7 @@ struct Absence {
 pub struct Processor {
     server: u32,
     runnable_since: Option<Time>,
-    running: Running,
+    running: RunningThreads,
     runs: Vec<ThreadRun>,
     absences: Vec<Absence>,
 }

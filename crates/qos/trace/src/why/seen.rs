@@ -4,7 +4,7 @@
 use super::blocks::{Block, Blocker, Blocks};
 use super::links::{self, Links};
 use super::processor::Processor;
-use super::{Cause, Diagnosis, Party, Question, Ran, Served, Wait, shared_ns};
+use super::{Cause, Diagnosis, Party, Ran, Served, Wait, WaitQuery, shared_ns};
 use crate::model::{self, Burst, Client, Model};
 use crate::names::Names;
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use xqos_abi::trace::{Entry, Event};
 use xqos_core::{Fact, Service, Time};
 
 #[derive(Clone, Copy, Debug)]
-struct Slice {
+struct SeenSlice {
     key: usize,
     span: (Time, Time),
     requests: u32,
@@ -23,13 +23,13 @@ struct Slice {
 
 #[derive(Debug)]
 pub struct Seen<'a> {
-    question: &'a Question,
+    question: &'a WaitQuery,
     names: &'a Names,
     model: Model,
     blocks: Blocks,
     links: Links,
     processor: Processor,
-    slices: Vec<Slice>,
+    slices: Vec<SeenSlice>,
     worked_ns: Option<u64>,
     /// The measured absences ([`Question::absences`]) that have not been reached yet.
     absences: &'a [(Time, Time)],
@@ -53,7 +53,7 @@ fn is_long(requests: u32, ns: u64) -> bool {
 }
 
 impl<'a> Seen<'a> {
-    pub fn new(question: &'a Question, names: &'a Names) -> Seen<'a> {
+    pub fn new(question: &'a WaitQuery, names: &'a Names) -> Seen<'a> {
         Seen {
             question,
             names,
@@ -108,7 +108,7 @@ impl<'a> Seen<'a> {
                 let Some(key) = self.model.key(client) else { return };
                 let span = (start.min(end), end);
                 let absent_ns = self.worked_ns.take().map_or(0, |ns| span.1.since(span.0).saturating_sub(ns));
-                self.slices.push(Slice { key, span, requests, request: last_request, absent_ns });
+                self.slices.push(SeenSlice { key, span, requests, request: last_request, absent_ns });
                 let identity = &self.model.clients()[key].identity;
                 if !still_ready && requests > 0 && links::is_remote(identity.pid, &identity.program) {
                     self.links.served(key, &self.names.of(last_request), end);
@@ -253,7 +253,7 @@ impl<'a> Seen<'a> {
         let of_others = || self.slices.iter().filter(|slice| slice.key != burst.key);
         let others = || of_others().map(move |slice| (slice, shared_ns(slice.span, span)));
         let longest = others().max_by_key(|&(_, ns)| ns).filter(|&(_, ns)| ns >= clients_ns.div_ceil(2));
-        if let Some((&Slice { key, requests, request, span: (start, end), .. }, _)) = longest {
+        if let Some((&SeenSlice { key, requests, request, span: (start, end), .. }, _)) = longest {
             if is_long(requests, end.since(start)) {
                 return self.long_request(key, request, end.since(start));
             }
@@ -286,7 +286,7 @@ impl<'a> Seen<'a> {
     /// The same without the kernel's records.
     fn absent_elsewhere_ns(&self, span: (Time, Time)) -> u64 {
         let of_question = self.question.absences.iter().map(|&absence| shared_ns(absence, span)).sum::<u64>();
-        let within = |slice: &Slice| slice.absent_ns.min(shared_ns(slice.span, span));
+        let within = |slice: &SeenSlice| slice.absent_ns.min(shared_ns(slice.span, span));
         of_question.max(self.slices.iter().map(within).sum())
     }
 

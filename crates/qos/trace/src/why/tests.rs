@@ -58,12 +58,12 @@ impl Script {
         self.at(ms, Entry::Switch { cpu, from, to, still_runnable });
     }
 
-    fn diagnose(&self, question: &Question) -> Diagnosis {
+    fn diagnose(&self, question: &WaitQuery) -> Diagnosis {
         diagnose(self.0.iter().copied(), &Names::default(), question)
     }
 
     fn worst(&self) -> (Wait, Cause) {
-        let question = Question { limit_ns: 100 * MS, ..Question::default() };
+        let question = WaitQuery { limit_ns: 100 * MS, ..WaitQuery::default() };
         self.diagnose(&question).worst.expect("a client waits")
     }
 }
@@ -102,7 +102,7 @@ fn clients_found_after_a_long_request_may_have_waited_for_all_of_it() {
     // The same slice delays no client if no other client has requests afterwards.
     script.0.retain(|event| event.what.client().is_none_or(|client| client.0 == 1));
     script.at(5000, Entry::End);
-    assert_eq!(script.diagnose(&Question::default()).worst, None);
+    assert_eq!(script.diagnose(&WaitQuery::default()).worst, None);
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn a_client_that_disconnects_within_its_slice_has_no_unfinished_request() {
     script.dispatch(1000, 1);
     script.fact(1001, Fact::Disconnected { client: ClientId(1) });
     script.at(9000, Entry::End);
-    assert_eq!(script.diagnose(&Question::default()).worst, None);
+    assert_eq!(script.diagnose(&WaitQuery::default()).worst, None);
 }
 
 #[test]
@@ -183,7 +183,7 @@ fn twelve_busy_clients_are_counted_and_the_light_client_is_the_one_that_waited()
     let (wait, cause) = script.worst();
     assert_eq!((names(&wait), wait.ns, wait.is_busy), (vec!["mpv (200)"], 240 * MS, false));
     assert_eq!(cause, Cause::Busy { clients: 12, ns: 240 * MS });
-    let question = Question { limit_ns: 100 * MS, ..Question::default() };
+    let question = WaitQuery { limit_ns: 100 * MS, ..WaitQuery::default() };
     let served = script.diagnose(&question).served;
     assert_eq!((served.len(), served[0].ns, served[0].requests), (12, 20 * MS, 500));
     assert_eq!(served[0].request, "PolyLine");
@@ -206,7 +206,7 @@ fn the_times_of_busy_clients_add_up_if_the_server_sometimes_has_no_processor() {
     script.slice(3, (240, 241), (2, POLY_LINE), false);
     // Records of the kernel that begin only after the wait.
     script.switch(242, 0, (SERVER, 0), false);
-    let diagnosis = script.diagnose(&Question { limit_ns: 100 * MS, ..Question::default() });
+    let diagnosis = script.diagnose(&WaitQuery { limit_ns: 100 * MS, ..WaitQuery::default() });
     assert!(diagnosis.kernel);
     assert_eq!(diagnosis.worst.unwrap().1, Cause::Busy { clients: 2, ns: 240 * MS });
     let served: Vec<u64> = diagnosis.served.iter().map(|one| one.ns).collect();
@@ -253,7 +253,7 @@ fn a_server_that_decides_has_a_processor_although_events_of_the_kernel_were_lost
     }
     script.switch(1500, 0, (812, SERVER), true);
     script.at(2000, Entry::End);
-    assert_eq!(script.diagnose(&Question::default()).worst, None);
+    assert_eq!(script.diagnose(&WaitQuery::default()).worst, None);
 }
 
 #[test]
@@ -262,7 +262,7 @@ fn without_kernel_records_measured_absences_and_those_in_slices_count() {
     script.arrives(1000, 2);
     script.slice(2, (1000, 1001), (1, POLY_LINE), false);
     let absences = vec![(Time(500 * MS), Time(1000 * MS))];
-    let question = Question { limit_ns: 100 * MS, asker: 0, absences };
+    let question = WaitQuery { limit_ns: 100 * MS, asker: 0, absences };
     let (wait, cause) = script.diagnose(&question).worst.expect("a client waits");
     assert_eq!((names(&wait), cause), (vec!["mpv (200)"], Cause::NoProcessor { ns: 500 * MS, ran: vec![] }));
     script.arrives(2000, 1);
@@ -289,7 +289,7 @@ fn measured_absences_count_where_kernel_records_were_lost() {
     script.slice(1, (1500, 1501), (1, POLY_LINE), false);
     script.switch(3000, 0, (SERVER, 0), false);
     let absences = vec![(Time(1000 * MS), Time(1490 * MS))];
-    let question = Question { limit_ns: 100 * MS, asker: 0, absences };
+    let question = WaitQuery { limit_ns: 100 * MS, asker: 0, absences };
     let (_, cause) = script.diagnose(&question).worst.expect("a client waits");
     assert_eq!(cause, Cause::NoProcessor { ns: 490 * MS, ran: vec![] });
 }
@@ -332,7 +332,7 @@ fn pauses_of_local_clients_of_animations_and_after_input_are_no_link() {
             ends.iter().for_each(|at| script.fact(at.0 / MS + 5, Fact::Input { client: ClientId(1) }));
             script.0.sort_by_key(|event| event.at);
         }
-        let question = Question { limit_ns: 100 * MS, ..Question::default() };
+        let question = WaitQuery { limit_ns: 100 * MS, ..WaitQuery::default() };
         assert_eq!(script.diagnose(&question).worst, None, "{program} {pid} {request} {input}");
     }
 }

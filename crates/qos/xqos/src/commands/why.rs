@@ -20,7 +20,7 @@ use xqos_cli::program::one_line;
 use xqos_sys::{self as sys, Signals};
 use xqos_text::quantity::Micros;
 use xqos_text::time::of_ns;
-use xqos_trace::why::{Question, diagnose};
+use xqos_trace::why::{WaitQuery, diagnose};
 
 /// Explains why programs waited for the X server, for how long, and what to do about it
 ///
@@ -82,7 +82,7 @@ impl Arguments {
     pub fn perform(&self, display: Option<&str>) -> Result<()> {
         if let Some(file) = &self.file {
             let (trace, names) = crate::commands::trace::open(file)?;
-            let question = Question { limit_ns: self.limit.ns(), ..Question::default() };
+            let question = WaitQuery { limit_ns: self.limit.ns(), ..WaitQuery::default() };
             let diagnosis = diagnose(trace.events(), &names, &question);
             return output::print(&text::explained(&diagnosis, &trace.header, self.limit.ns()));
         }

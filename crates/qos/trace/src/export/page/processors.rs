@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! The lanes of processors: the threads that the kernel ran, interrupts and wake-ups.
 
-use super::Column;
-use crate::model::{Model, Owner, Running, ThreadRun};
+use super::PackedNumbers;
+use crate::model::{Model, Owner, RunningThreads, ThreadRun};
 use indexmap::IndexSet;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -12,21 +12,21 @@ use xqos_abi::trace::{Entry, Event};
 pub struct Processor {
     number: u32,
     /// Begin and end of each time that a thread ran, and the index of the thread.
-    runs: [Column; 2],
-    threads: Column,
+    runs: [PackedNumbers; 2],
+    threads: PackedNumbers,
     /// Hard interrupts, and soft interrupts. A hard one can interrupt a soft one.
     interrupts: [Interrupts; 2],
     /// Time of each wake-up, and the index of the thread that was woken.
-    wakeups: Column,
-    woken: Column,
+    wakeups: PackedNumbers,
+    woken: PackedNumbers,
 }
 
 /// Interrupts that do not overlap: the page searches them by time.
 #[derive(Debug, Default, Serialize)]
 struct Interrupts {
-    begins: Column,
-    ends: Column,
-    names: Column,
+    begins: PackedNumbers,
+    ends: PackedNumbers,
+    names: PackedNumbers,
 }
 
 #[derive(Debug, Serialize)]
@@ -40,7 +40,7 @@ pub struct Thread {
 #[derive(Debug, Default)]
 pub struct Processors {
     lanes: BTreeMap<u32, Processor>,
-    running: Running,
+    running: RunningThreads,
     threads: IndexSet<u32>,
     interrupts: IndexSet<(u32, bool)>,
 }
@@ -76,7 +76,7 @@ impl Processors {
     }
 
     /// The lanes, the threads and the names of the interrupts.
-    pub fn finish(mut self, model: &Model) -> Page {
+    pub fn finish(mut self, model: &Model) -> ProcessorPage {
         std::mem::take(&mut self.running).unfinished(model.now).for_each(|run| self.run(run, model));
         let thread = |&thread: &u32| Thread {
             name: model.thread_name(thread),
@@ -86,7 +86,7 @@ impl Processors {
                 Owner::Other => "other",
             },
         };
-        Page {
+        ProcessorPage {
             threads: self.threads.iter().map(thread).collect(),
             interrupts: self.interrupts.iter().map(|&(number, soft)| model.interrupt_name(number, soft)).collect(),
             processors: self.lanes.into_iter().map(|(number, lane)| Processor { number, ..lane }).collect(),
@@ -96,7 +96,7 @@ impl Processors {
 
 /// The kernel's data for the page. All lists are empty if the trace has no kernel records.
 #[derive(Debug, Serialize)]
-pub struct Page {
+pub struct ProcessorPage {
     processors: Vec<Processor>,
     threads: Vec<Thread>,
     interrupts: Vec<String>,
