@@ -24,8 +24,8 @@ mod page;
 use crate::attach::watch;
 use crate::displays::Displays;
 use crate::rules::process::Users;
-use crate::sample::{Readings, Server};
-use account::{Account, Labels};
+use crate::sample::{Readings, ServerSample};
+use account::{Labels, UsageAccount};
 use ask::{Found, QueryResult, ServerProcess, Visit};
 use attached::Watched;
 use clap::Args;
@@ -90,8 +90,8 @@ struct Display {
     state: DisplayState,
     took: Duration,
     process: Option<ServerProcess>,
-    server: Option<Server>,
-    account: Option<Account>,
+    server: Option<ServerSample>,
+    account: Option<UsageAccount>,
     watched: Option<Watched>,
     /// The exporter has watched the server from its start, so all usage of its clients counts.
     is_known_from_start: bool,
@@ -263,12 +263,12 @@ impl Display {
     }
 
     fn account_for(&mut self, readings: Readings, users: &Users, max_labels: usize) {
-        self.server = Some(Server::new(&readings, None));
+        self.server = Some(ServerSample::new(&readings, None));
         let Readings { info, list, departed, .. } = readings;
         self.watched = None;
         let is_same = self.account.as_ref().is_some_and(|account| account.is_of(info.server_pid));
         if !is_same {
-            let mut account = Account::new(info.server_pid, max_labels);
+            let mut account = UsageAccount::new(info.server_pid, max_labels);
             // A server that replaces a known one is new, so all its usage counts.
             if self.account.is_none() && !self.is_known_from_start {
                 account.begin_at(&list.clients, &departed);

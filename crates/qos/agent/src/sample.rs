@@ -15,7 +15,7 @@ use departed::ClientLists;
 pub use departed::{DEPARTED, Departed};
 pub use sampler::Sampler;
 use serde::Serialize;
-pub use server::{LONGEST, Longest, SERVER, Server};
+pub use server::{LONGEST, Longest, SERVER, ServerSample};
 use xqos_abi::{ClientEntry, ClientList, ServerInfo};
 use xqos_client::Control;
 
@@ -42,7 +42,7 @@ pub struct Sample {
     pub version: u32,
     pub now_ms: f64,
     pub interval_ms: Option<f64>,
-    pub server: Server,
+    pub server: ServerSample,
     pub clients: Vec<ClientSample>,
     pub departed: Vec<Departed>,
 }
@@ -104,7 +104,7 @@ mod tests {
         responses.add(1);
         let measured = Some(xqos_tune::ClientAnalysis::default().report());
         let client = ClientSample { responses: Some(responses), measured, ..crate::fixture::client(&entry) };
-        let server = Server { longest_requests: vec![longest], ..Server::default() };
+        let server = ServerSample { longest_requests: vec![longest], ..ServerSample::default() };
         let (clients, departed) = (vec![client], vec![Departed::default()]);
         Sample { version: VERSION, now_ms: 0.0, interval_ms: None, server, clients, departed }
     }

@@ -54,7 +54,7 @@ pub struct Recording {
 }
 
 #[derive(Debug)]
-pub struct Recorder<'a> {
+pub struct WaitRecorder<'a> {
     wish: Wish,
     source: Source<'a>,
     header: Header,
@@ -72,12 +72,12 @@ pub struct Recorder<'a> {
     reported: Option<Instant>,
 }
 
-impl<'a> Recorder<'a> {
-    pub fn start(session: &'a Session, server_pid: u32, wish: Wish) -> Result<Recorder<'a>> {
+impl<'a> WaitRecorder<'a> {
+    pub fn start(session: &'a Session, server_pid: u32, wish: Wish) -> Result<WaitRecorder<'a>> {
         let kernel = wish.has_kernel.then(KernelHistory::start).flatten();
         let source = Source::open(session, Level::Slices, 0)?;
         let now = Instant::now();
-        Ok(Recorder {
+        Ok(WaitRecorder {
             header: source.header(server_pid, kernel.is_some())?,
             backlog: Backlog::default(),
             trigger: Trigger::new(wish.limit_ns, std::process::id()),

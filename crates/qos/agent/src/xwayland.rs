@@ -10,7 +10,7 @@ mod status;
 use crate::error::{Result, asking, bail, refused};
 use clap::ValueEnum;
 use files::Places;
-pub use status::{Running, Status};
+pub use status::{RunningXwayland, Status};
 use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;

@@ -29,14 +29,14 @@ pub fn is_closed(number: i32) -> bool {
 }
 
 #[derive(Debug, Default)]
-pub struct Account {
+pub struct DescriptorAccount {
     uses: BTreeMap<i32, Usage>,
-    running: Option<Running>,
+    running: Option<ServedDescriptor>,
     closed: i32,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Running {
+struct ServedDescriptor {
     /// [`UNKNOWN`] after a wait: the server first executes requests that it read before the wait. They are assumed to
     /// belong to the client that it reads from next.
     descriptor: i32,
@@ -45,7 +45,7 @@ struct Running {
     stretch_ns: u64,
 }
 
-impl Account {
+impl DescriptorAccount {
     /// Takes the next event. If its time is earlier than that of the previous event, no work is counted between them.
     pub fn take(&mut self, event: Event) {
         // Opening or closing a descriptor does not end the server's current work; see `close`.
@@ -71,7 +71,7 @@ impl Account {
             Call::Wait | Call::Close(_) | Call::Opened(_) => return,
         };
         let stretch_ns = before.filter(|&(last, _)| last == descriptor).map_or(0, |(_, ns)| ns);
-        self.running = Some(Running { descriptor, since_ns: event.at_ns, stretch_ns });
+        self.running = Some(ServedDescriptor { descriptor, since_ns: event.at_ns, stretch_ns });
     }
 
     /// Records that the server closes this descriptor. Returns the number that replaces it; `None` if it has no work.
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     fn account(events: &[(u64, Option<i32>)]) -> BTreeMap<i32, Usage> {
-        let mut account = Account::default();
+        let mut account = DescriptorAccount::default();
         for &(at_ns, descriptor) in events {
             account.take(Event { pid: 1, at_ns, call: descriptor.map_or(Call::Wait, Call::Read) });
         }
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn work_after_a_wait_belongs_to_the_client_that_is_read_next() {
-        let mut account = Account::default();
+        let mut account = DescriptorAccount::default();
         let calls = [(0, Call::Woken), (30, Call::Read(8)), (40, Call::Wait), (90, Call::Woken), (95, Call::Wait)];
         calls.into_iter().for_each(|(at_ns, call)| account.take(Event { pid: 1, at_ns, call }));
         let uses: BTreeMap<i32, Usage> = account.finish().into_iter().collect();
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn unknown_work_belongs_to_the_client_with_most_work_per_read() {
-        let mut account = Account::default();
+        let mut account = DescriptorAccount::default();
         let calls = [
             (0, Call::Read(8)),
             (100, Call::Read(9)),
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn a_closed_connection_keeps_its_figures_when_the_next_client_gets_its_descriptor() {
-        let mut account = Account::default();
+        let mut account = DescriptorAccount::default();
         let mut take = |at_ns, call| account.take(Event { pid: 1, at_ns, call });
         take(0, Call::Read(8));
         take(10, Call::Read(8));
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn work_in_progress_counts_when_it_ends() {
-        let mut account = Account::default();
+        let mut account = DescriptorAccount::default();
         account.take(Event { pid: 1, at_ns: 10, call: Call::Read(8) });
         assert_eq!(account.finish(), [(8, Usage { ns: 0, calls: 1, longest_ns: 0 })]);
         account.take(Event { pid: 1, at_ns: 70, call: Call::Wait });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Finds the program at the other end of a server's descriptor.
 
-use super::account::{Account, UNKNOWN, is_closed};
+use super::account::{DescriptorAccount, UNKNOWN, is_closed};
 use super::events::{Call, Event};
 use crate::error::{Result, asking, refused};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
@@ -44,7 +44,7 @@ impl Peers {
     }
 
     /// Takes an event of the server and passes it on to the account.
-    pub fn take(&mut self, event: Event, account: &mut Account) {
+    pub fn take(&mut self, event: Event, account: &mut DescriptorAccount) {
         match event.call {
             Call::Opened(descriptor) => _ = self.files.insert(descriptor),
             Call::Read(descriptor) if self.files.contains(&descriptor) => return,
@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn reading_a_file_counts_for_the_current_client() {
         let mut peers = Peers::of(std::process::id() as i32).unwrap();
-        let mut account = Account::default();
+        let mut account = DescriptorAccount::default();
         // The calls of a server that looks up the program of a new client.
         let calls =
             [Call::Read(900), Call::Opened(901), Call::Read(901), Call::Close(901), Call::Close(900), Call::Wait];

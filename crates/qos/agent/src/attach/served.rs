@@ -9,7 +9,7 @@ use super::TracedClient;
 use super::watch::Usage;
 use crate::client::connection;
 use crate::sample::departed::since;
-use crate::sample::{Readings, Server};
+use crate::sample::{Readings, ServerSample};
 use std::time::{Duration, Instant};
 use xqos_abi::ClientEntry;
 use xqos_client::Control;
@@ -28,7 +28,7 @@ pub fn ask(display: Option<u32>) -> Option<Readings> {
 pub fn correct(clients: &mut Vec<TracedClient>, before: &Readings, now: &Readings, elapsed: Duration) -> u64 {
     let cpu_ns = now.list.server_cpu_ns.saturating_sub(before.list.server_cpu_ns);
     let slices_ns = now.info.busy_ns.saturating_sub(before.info.busy_ns);
-    let running = Server::new(now, Some(before)).running;
+    let running = ServerSample::new(now, Some(before)).running;
     clients.iter_mut().for_each(|client| client.used.ns = 0);
     let mut add = |pid: Option<i32>, program: &str, departed: bool, ns: u64| {
         let is_it = |client: &TracedClient| {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Watches several servers with one kernel trace.
 
-use super::account::{Account, is_closed};
+use super::account::{DescriptorAccount, is_closed};
 use super::events::{Event, WAITS};
 use super::peers::Peers;
 use crate::error::{Error, Result, bail, refused};
@@ -23,7 +23,7 @@ pub const READ_INTERVAL: Duration = Duration::from_millis(10);
 #[derive(Debug)]
 pub struct ServerWatch {
     pub trace: tracefs::Instance,
-    servers: HashMap<i32, (Account, Peers)>,
+    servers: HashMap<i32, (DescriptorAccount, Peers)>,
 }
 
 /// Work of a server for the program at the other end of a descriptor.
@@ -38,7 +38,7 @@ pub struct PeerUse {
 impl ServerWatch {
     /// Starts the trace. Processes that have ended are skipped.
     pub fn start(pids: &[i32]) -> Result<ServerWatch> {
-        let server = |&pid: &i32| Some((pid, (Account::default(), Peers::of(pid).ok()?)));
+        let server = |&pid: &i32| Some((pid, (DescriptorAccount::default(), Peers::of(pid).ok()?)));
         let mut watch = ServerWatch { trace: trace_of(pids)?, servers: pids.iter().filter_map(server).collect() };
         // Discard what was traced while the events were enabled one by one: the caller's time begins now.
         watch.read()?;

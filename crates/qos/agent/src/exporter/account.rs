@@ -34,7 +34,7 @@ pub struct Totals {
 
 /// Usage sums for one server process.
 #[derive(Debug)]
-pub struct Account {
+pub struct UsageAccount {
     server_pid: u32,
     before: HashMap<ConnectionKey, ClientEntry>,
     /// Last reported figures of departed clients, by program.
@@ -42,10 +42,10 @@ pub struct Account {
     totals: Labelled<Totals>,
 }
 
-impl Account {
-    pub fn new(server_pid: u32, max_labels: usize) -> Account {
+impl UsageAccount {
+    pub fn new(server_pid: u32, max_labels: usize) -> UsageAccount {
         let (before, departed) = (HashMap::new(), Vec::new());
-        Account { server_pid, before, departed, totals: Labelled::new(max_labels) }
+        UsageAccount { server_pid, before, departed, totals: Labelled::new(max_labels) }
     }
 
     pub fn is_of(&self, server_pid: u32) -> bool {
@@ -199,7 +199,7 @@ mod tests {
     }
 
     /// Requests by program.
-    fn requests(account: &Account) -> Vec<(String, f64)> {
+    fn requests(account: &UsageAccount) -> Vec<(String, f64)> {
         let of = |totals: &Totals| totals.values["xqos_client_requests"];
         account.totals().iter().map(|(labels, totals)| (labels.program.clone(), of(totals))).collect()
     }
@@ -210,7 +210,7 @@ mod tests {
 
     #[test]
     fn usage_stays_when_clients_disconnect() {
-        let mut account = Account::new(1, 10);
+        let mut account = UsageAccount::new(1, 10);
         account.add(vec![client(1, "a", 10), client(2, "a", 5), client(3, "b", 7)], vec![], by_name);
         assert_eq!(requests(&account), expected(&[("a", 15.0), ("b", 7.0)]));
         account.add(vec![client(1, "a", 12)], vec![], by_name);
@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn counters_never_decrease() {
-        let mut account = Account::new(1, 3);
+        let mut account = UsageAccount::new(1, 3);
         let mut last: BTreeMap<Labels, Totals> = BTreeMap::new();
         // Clients connect, work and disconnect in random order.
         let mut dice = Dice::new(7);
@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     fn programs_beyond_the_limit_are_summed_up() {
-        let mut account = Account::new(1, 2);
+        let mut account = UsageAccount::new(1, 2);
         let clients = || ["a", "b", "c", "d"].map(|name| client(name.as_bytes()[0].into(), name, 1)).to_vec();
         account.add(clients(), vec![], by_name);
         assert_eq!(requests(&account), expected(&[("a", 1.0), ("b", 1.0), ("other", 2.0)]));
@@ -262,7 +262,7 @@ mod tests {
 
     #[test]
     fn departed_programs_make_room_for_new_ones() {
-        let mut account = Account::new(1, 2);
+        let mut account = UsageAccount::new(1, 2);
         account.add(vec![client(1, "a", 1), client(2, "b", 5)], vec![], by_name);
         account.add(vec![client(2, "b", 6), client(3, "c", 1)], vec![], by_name);
         assert_eq!(requests(&account), expected(&[("b", 6.0), ("c", 1.0)]), "a has left");
@@ -277,7 +277,7 @@ mod tests {
 
     #[test]
     fn usage_before_the_first_query_is_not_counted() {
-        let mut account = Account::new(1, 9);
+        let mut account = UsageAccount::new(1, 9);
         account.begin_at(&[client(1, "a", 1000)], &[]);
         account.add(vec![client(1, "a", 1000), client(2, "b", 4)], vec![], by_name);
         assert_eq!(requests(&account), expected(&[("a", 0.0), ("b", 4.0)]));
@@ -286,7 +286,7 @@ mod tests {
 
     #[test]
     fn counts_of_waits_may_wrap_around() {
-        let mut account = Account::new(1, 9);
+        let mut account = UsageAccount::new(1, 9);
         let with = |count| ClientEntry { waits: [count; WAITS], ..client(1, "a", 1) };
         account.begin_at(&[with(u32::MAX - 1)], &[]);
         account.add(vec![with(3)], vec![], by_name);
@@ -295,7 +295,7 @@ mod tests {
 
     #[test]
     fn short_lived_clients_are_counted_once() {
-        let mut account = Account::new(1, 9);
+        let mut account = UsageAccount::new(1, 9);
         let gone = |count, requests| ClientEntry { client: count, ..client(0, "a", requests) };
         account.add(vec![client(1, "a", 10)], vec![gone(1, 5)], by_name);
         assert_eq!(requests(&account), expected(&[("a", 15.0)]));
@@ -309,7 +309,7 @@ mod tests {
 
     #[test]
     fn the_exporter_itself_is_not_counted() {
-        let mut account = Account::new(1, 9);
+        let mut account = UsageAccount::new(1, 9);
         account.add(vec![ClientEntry { flags: entry_flag::YOU, ..client(1, "xqos", 1) }], vec![], by_name);
         assert!(account.totals().is_empty());
     }

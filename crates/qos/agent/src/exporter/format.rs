@@ -27,14 +27,14 @@ impl MetricsFormat {
 }
 
 #[derive(Debug)]
-pub struct Page {
+pub struct MetricsPage {
     out: String,
     format: MetricsFormat,
 }
 
-impl Page {
-    pub fn new(format: MetricsFormat) -> Page {
-        Page { out: String::new(), format }
+impl MetricsPage {
+    pub fn new(format: MetricsFormat) -> MetricsPage {
+        MetricsPage { out: String::new(), format }
     }
 
     /// Writes the head of a metric. All values of the metric must follow before the next head.
@@ -108,7 +108,7 @@ mod tests {
     const COUNTER: Metric = Metric { name: "a_seconds", kind: MetricKind::Counter, help: "Help." };
 
     fn page(format: MetricsFormat, labels: &str) -> String {
-        let mut page = Page::new(format);
+        let mut page = MetricsPage::new(format);
         page.begin(&COUNTER);
         page.value(&COUNTER, labels, 1.5);
         page.finish()
@@ -129,7 +129,7 @@ mod tests {
     #[test]
     fn histogram_buckets_are_cumulative() {
         let head = Metric { kind: MetricKind::Histogram, ..COUNTER };
-        let mut page = Page::new(MetricsFormat::Text);
+        let mut page = MetricsPage::new(MetricsFormat::Text);
         page.waits(&head, "b=\"c\"", &[3, 0, 0, 0, 1, 0, 0, 2], 7.25);
         let said = page.finish();
         for line in [

@@ -4,7 +4,7 @@
 
 use super::account::{Labels, Totals};
 use super::attached::TracedUsage;
-use super::format::{MetricsFormat, Page, escaped};
+use super::format::{MetricsFormat, MetricsPage, escaped};
 use super::{Display, DisplayState, Exporter};
 use crate::field::{Metric, MetricKind, metrics};
 use crate::sample::{CLIENT, SERVER};
@@ -37,7 +37,7 @@ const fn counter(name: &'static str, help: &'static str) -> Metric {
 }
 
 pub fn render(exporter: &Exporter, format: MetricsFormat) -> String {
-    let mut page = Page::new(format);
+    let mut page = MetricsPage::new(format);
     // A display whose socket is gone has no metrics.
     let displays: Vec<(String, &Display)> =
         exporter.displays.iter().map(|(number, known)| (format!("display=\":{number}\""), known)).collect();
@@ -55,7 +55,7 @@ pub fn render(exporter: &Exporter, format: MetricsFormat) -> String {
 
 type Displays<'a> = [(String, &'a Display)];
 
-fn write_displays(page: &mut Page, displays: &Displays) {
+fn write_displays(page: &mut MetricsPage, displays: &Displays) {
     let flag = |is: bool| f64::from(u8::from(is));
     family(page, &UP, displays, |known| Some(flag(known.is_up())));
     family(page, &SERVED, displays, |known| match known.state {
@@ -76,7 +76,7 @@ fn write_displays(page: &mut Page, displays: &Displays) {
     }
 }
 
-fn write_servers(page: &mut Page, displays: &Displays) {
+fn write_servers(page: &mut MetricsPage, displays: &Displays) {
     for (metric, field) in metrics(SERVER) {
         let is_current = |known: &Display| metric.kind == MetricKind::Counter || known.is_up();
         family(page, &metric, displays, |known| {
@@ -85,7 +85,7 @@ fn write_servers(page: &mut Page, displays: &Displays) {
     }
 }
 
-fn write_clients(page: &mut Page, displays: &Displays) {
+fn write_clients(page: &mut MetricsPage, displays: &Displays) {
     let programs: Vec<(String, &Display, &Totals)> = displays
         .iter()
         .filter_map(|(display, known)| Some((display, *known, known.account.as_ref()?)))
@@ -114,10 +114,10 @@ fn write_clients(page: &mut Page, displays: &Displays) {
     }
 }
 
-fn write_attached(page: &mut Page, displays: &Displays) {
+fn write_attached(page: &mut MetricsPage, displays: &Displays) {
     let seconds = |ns: u64| ns as f64 / 1e9;
     family(page, &OBSERVED, displays, |known| known.watched.as_ref().map(|watched| seconds(watched.observed_ns)));
-    let each = |page: &mut Page, head: &Metric, value: &dyn Fn(&TracedUsage) -> Option<f64>| {
+    let each = |page: &mut MetricsPage, head: &Metric, value: &dyn Fn(&TracedUsage) -> Option<f64>| {
         page.begin(head);
         for (display, watched) in
             displays.iter().filter_map(|(display, known)| Some((display, known.watched.as_ref()?)))
@@ -134,7 +134,7 @@ fn write_attached(page: &mut Page, displays: &Displays) {
     each(page, &LONGEST, &|used| used.longest_ns.map(seconds));
 }
 
-fn family(page: &mut Page, head: &Metric, displays: &Displays, value: impl Fn(&Display) -> Option<f64>) {
+fn family(page: &mut MetricsPage, head: &Metric, displays: &Displays, value: impl Fn(&Display) -> Option<f64>) {
     page.begin(head);
     for (labels, known) in displays {
         if let Some(value) = value(known) {
@@ -143,7 +143,7 @@ fn family(page: &mut Page, head: &Metric, displays: &Displays, value: impl Fn(&D
     }
 }
 
-fn single(page: &mut Page, head: &Metric, value: f64) {
+fn single(page: &mut MetricsPage, head: &Metric, value: f64) {
     page.begin(head);
     page.value(head, "", value);
 }

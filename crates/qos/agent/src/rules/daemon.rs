@@ -2,7 +2,7 @@
 //! The rules daemon of a display: receives changes, evaluates the rules, and applies the result.
 //!
 //! The daemon sleeps until the server, a window, a file or a signal wakes it, and reads changed files immediately. Any
-//! client of the display can ask for its status, or ask it to read the files again (`selection_lock::Question`). It
+//! client of the display can ask for its status, or ask it to read the files again (`selection_lock::DaemonQuery`). It
 //! exits on a signal, when another client takes its selection, or when its connection or the server ends. In the first
 //! two cases it undoes its settings.
 
@@ -13,7 +13,7 @@ use super::folders::Folders;
 use super::limits::UserLimit;
 use super::process::Users;
 use super::schedule::{Changed, MIN_INTERVAL, Schedule};
-use super::selection_lock::{self, Question, SelectionLock};
+use super::selection_lock::{self, DaemonQuery, SelectionLock};
 use super::status::{Applied, LastError, RulesRead, Status, in_ms};
 use super::viewers::{self, Absence, Viewers};
 use super::window_facts::WindowFacts;
@@ -261,8 +261,8 @@ impl Daemon {
         self.schedule.add_all();
     }
 
-    fn answer(&mut self, asked: &SelectionRequestEvent, question: Option<Question>) -> Result<()> {
-        if question == Some(Question::Reload) {
+    fn answer(&mut self, asked: &SelectionRequestEvent, question: Option<DaemonQuery>) -> Result<()> {
+        if question == Some(DaemonQuery::Reload) {
             self.load();
         }
         let status = question.map(|_| self.status()).transpose()?;

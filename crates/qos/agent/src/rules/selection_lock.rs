@@ -5,7 +5,7 @@
 //! server notifies the daemon, which undoes its settings and exits. The daemon's window is destroyed when its
 //! connection closes, so the client learns that the daemon has finished.
 //!
-//! A client asks the daemon a [`Question`] by converting the selection (ICCCM 2.4). The answer is a property of the
+//! A client asks the daemon a [`DaemonQuery`] by converting the selection (ICCCM 2.4). The answer is a property of the
 //! client's window.
 
 use crate::error::{Result, asking, bail, refused};
@@ -40,20 +40,20 @@ pub struct Holder {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Question {
+pub enum DaemonQuery {
     Status,
     /// Read the rule files again; the answer is the status afterwards.
     Reload,
 }
 
-impl Question {
-    const ALL: [Question; 2] = [Question::Status, Question::Reload];
+impl DaemonQuery {
+    const ALL: [DaemonQuery; 2] = [DaemonQuery::Status, DaemonQuery::Reload];
 
     /// The name of the target to which the selection is converted.
     fn target(self) -> &'static [u8] {
         match self {
-            Question::Status => b"_XQOS_RULES_STATUS",
-            Question::Reload => b"_XQOS_RULES_RELOAD",
+            DaemonQuery::Status => b"_XQOS_RULES_STATUS",
+            DaemonQuery::Reload => b"_XQOS_RULES_RELOAD",
         }
     }
 }
@@ -87,7 +87,7 @@ impl SelectionLock {
             bail!("{who} already applies rules on the X server {display}: `xqos rules off` ends it");
         }
         connection.flush()?;
-        let [status, reload] = Question::ALL.map(|question| atom(connection, question.target()));
+        let [status, reload] = DaemonQuery::ALL.map(|question| atom(connection, question.target()));
         Ok(SelectionLock { window, selection, targets: [status?, reload?] })
     }
 
@@ -108,11 +108,11 @@ impl SelectionLock {
     }
 
     /// The question that a client asks with this event; the inner `None` is an unknown question.
-    pub fn asked_by(&self, event: &Event) -> Option<(SelectionRequestEvent, Option<Question>)> {
+    pub fn asked_by(&self, event: &Event) -> Option<(SelectionRequestEvent, Option<DaemonQuery>)> {
         let Event::SelectionRequest(asked) = event else { return None };
         let at = self.targets.iter().position(|&target| target == asked.target);
         let is_ours = asked.owner == self.window && asked.selection == self.selection;
-        is_ours.then(|| (*asked, at.map(|at| Question::ALL[at])))
+        is_ours.then(|| (*asked, at.map(|at| DaemonQuery::ALL[at])))
     }
 }
 
@@ -132,7 +132,7 @@ pub fn answer(connection: &RustConnection, asked: &SelectionRequestEvent, text: 
 }
 
 /// Asks the daemon of a display a question; `None` if there is no daemon.
-pub fn ask(connection: &RustConnection, question: Question) -> Result<Option<String>> {
+pub fn ask(connection: &RustConnection, question: DaemonQuery) -> Result<Option<String>> {
     let Some(holder) = holder(connection)? else { return Ok(None) };
     let (window, target) = (window(connection)?, atom(connection, question.target())?);
     connection.convert_selection(window, atom(connection, SELECTION)?, target, target, CURRENT_TIME)?;

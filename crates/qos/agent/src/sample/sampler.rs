@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Takes a series of samples, and reads the trace in between.
 
-use super::{ClientSample, Longest, Readings, Sample, Server, VERSION, departed, ms};
+use super::{ClientSample, Longest, Readings, Sample, ServerSample, VERSION, departed, ms};
 use crate::error::Result;
 use crate::feed::Feed;
 use crate::processor::Processor;
@@ -111,7 +111,7 @@ impl Sampler {
         self.measured.retain(|&base, _| list.clients.iter().any(|entry| entry.client == base));
         self.measured.values_mut().for_each(|client| client.advance(self.feed.model.now));
         let before = self.before.take();
-        let server = Server { longest_requests, lost: self.feed.model.lost, ..Server::new(&now, before.as_ref()) };
+        let server = ServerSample { longest_requests, ..ServerSample::new(&now, before.as_ref()) };
         let then = before.as_ref().map(Readings::client_lists).unwrap_or_default();
         let departed = departed::list(&then, &now.client_lists(), now.elapsed_ns(before.as_ref()), server.running);
         let before = before.as_ref().map(|before| &before.list);
@@ -134,7 +134,7 @@ impl Sampler {
         clients.sort_by(|a, b| {
             b.charged_share.total_cmp(&a.charged_share).then(b.entry.charged_ns.cmp(&a.entry.charged_ns))
         });
-        let server = if is_here { server } else { Server { cpu: None, ..server } };
+        let server = ServerSample { cpu: server.cpu.filter(|_| is_here), lost: self.feed.model.lost, ..server };
         let now_ms = ms(list.now_ns);
         self.before = Some(now);
         Ok(Sample { version: VERSION, now_ms, interval_ms, server, clients, departed })

@@ -10,7 +10,7 @@ use xqos_text::time::ago_of_ms;
 use xqos_trace::names::Names;
 
 #[derive(Clone, Debug, Default)]
-pub struct Server {
+pub struct ServerSample {
     pub info: ServerInfo,
     /// Number of clients except this one.
     pub clients: usize,
@@ -27,7 +27,7 @@ pub struct Server {
 }
 
 fields! {
-pub const SERVER of server: Server as JSON;
+pub const SERVER of server: ServerSample as JSON;
 
 "policy": "name of the scheduling policy" => Value::Text(server.info.policy.name().to_owned());
 "clients" gauge("xqos_clients"): "connected clients" => count(server.clients);
@@ -78,9 +78,9 @@ pub const LONGEST of longest: Longest as JSON;
 "client": "first resource id of its client" => Value::Text(format!("{:#x}", longest.client));
 }
 
-impl Server {
+impl ServerSample {
     /// Figures since earlier readings, or since the server's start. The longest requests are queried separately.
-    pub fn new(now: &Readings, before: Option<&Readings>) -> Server {
+    pub fn new(now: &Readings, before: Option<&Readings>) -> ServerSample {
         let used = |readings: &Readings| {
             let reserved_ns = readings.list.clients.iter().map(|entry| entry.reserved_time_ns).sum::<u64>();
             [readings.info.busy_ns, readings.list.server_cpu_ns, reserved_ns]
@@ -92,7 +92,7 @@ impl Server {
         // A slice lasts longer than the server's work in it if the kernel preempts the server.
         let running = (cpu_ns as f64 / busy_ns.max(1) as f64).min(1.0);
         let Readings { info, list, limit_ppm, .. } = now;
-        Server {
+        ServerSample {
             clients: list.clients.iter().filter(|entry| entry.flags & entry_flag::YOU == 0).count(),
             share: part(busy_ns) * running,
             running,
@@ -102,7 +102,7 @@ impl Server {
             cpu: i32::try_from(info.server_pid).ok().and_then(Processor::of),
             cpu_ns: list.server_cpu_ns,
             info: info.clone(),
-            ..Server::default()
+            ..ServerSample::default()
         }
     }
 

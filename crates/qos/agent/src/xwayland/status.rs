@@ -21,11 +21,11 @@ pub struct Status {
     pub path: bool,
     pub weston: bool,
     pub diverted: bool,
-    pub running: Vec<Running>,
+    pub running: Vec<RunningXwayland>,
 }
 
 #[derive(Debug, Serialize)]
-pub struct Running {
+pub struct RunningXwayland {
     pub pid: i32,
     pub with_xqos: bool,
 }
@@ -57,8 +57,8 @@ fn module_of(script: &str) -> Option<String> {
     Some(quoted.strip_prefix('\'')?.strip_suffix('\'')?.replace("'\\''", "'"))
 }
 
-fn running(pid: i32) -> Option<Running> {
+fn running(pid: i32) -> Option<RunningXwayland> {
     let program = proc::program_path(pid)?;
     let name = program.file_name()?.to_str()?;
-    name.starts_with("Xwayland").then(|| Running { pid, with_xqos: has_module(pid) })
+    name.starts_with("Xwayland").then(|| RunningXwayland { pid, with_xqos: has_module(pid) })
 }

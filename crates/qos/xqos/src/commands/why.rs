@@ -14,7 +14,7 @@ use std::io::Read;
 use std::path::PathBuf;
 use std::time::Duration;
 use xqos_agent::session::Session;
-use xqos_agent::why::{Recorder, Wish};
+use xqos_agent::why::{WaitRecorder, Wish};
 use xqos_cli::output::{self, note};
 use xqos_cli::program::one_line;
 use xqos_sys::{self as sys, Signals};
@@ -96,7 +96,7 @@ impl Arguments {
             every: self.every.duration(),
             has_kernel: !self.no_kernel,
         };
-        let mut recorder = Recorder::start(&session, info.server_pid, wish)?;
+        let mut recorder = WaitRecorder::start(&session, info.server_pid, wish)?;
         note(&match self.time {
             Some(time) => {
                 format!("recording {} for {}; Enter or ^C ends it earlier", session.display, of_ns(time.ns()))

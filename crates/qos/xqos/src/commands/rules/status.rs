@@ -3,7 +3,7 @@
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use xqos_agent::rules::selection_lock::{self, Question};
+use xqos_agent::rules::selection_lock::{self, DaemonQuery};
 use xqos_agent::rules::status::Status;
 use xqos_agent::session::display_name;
 use xqos_cli::output::{self, line, print};
@@ -31,7 +31,7 @@ pub struct Show {
 impl Show {
     pub fn perform(&self, display: Option<&str>) -> Result<()> {
         let name = display_name(display)?;
-        let status = ask(&name, Question::Status)?;
+        let status = ask(&name, DaemonQuery::Status)?;
         if self.json {
             return output::json(&status);
         }
@@ -69,7 +69,7 @@ fn table(status: &Status) -> TextTable {
 
 pub fn reload(display: Option<&str>) -> Result<()> {
     let name = display_name(display)?;
-    let rules = ask(&name, Question::Reload)?.rules;
+    let rules = ask(&name, DaemonQuery::Reload)?.rules;
     let Some(first) = rules.mistakes.first() else {
         return line(&format!(
             "read again on the X server {name}; rules: {}, files: {}",
@@ -85,7 +85,7 @@ pub fn reload(display: Option<&str>) -> Result<()> {
     bail!("{}{more}; {effect}", printable(first))
 }
 
-fn ask(display: &str, question: Question) -> Result<Status> {
+fn ask(display: &str, question: DaemonQuery) -> Result<Status> {
     let answer = selection_lock::ask(&xqos_client::connect_soon(Some(display))?, question)?;
     let Some(answer) = answer else {
         bail!("no rules are applied on the X server {display}: start `xqos rules run`");

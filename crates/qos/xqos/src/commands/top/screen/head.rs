@@ -9,7 +9,7 @@ use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 use xqos_abi::entry_flag;
 use xqos_agent::client::described;
-use xqos_agent::sample::{Departed, Sample, Server, departed};
+use xqos_agent::sample::{Departed, Sample, ServerSample, departed};
 use xqos_text::time::of_ms;
 use xqos_text::width::{columns, cut};
 
@@ -138,7 +138,7 @@ fn of_interval(sample: &Sample) -> Vec<String> {
     parts
 }
 
-fn of_reservations(server: &Server) -> Vec<String> {
+fn of_reservations(server: &ServerSample) -> Vec<String> {
     let [admitted, limit] = [server.info.admitted_utilization_ppm, server.limit_ppm].map(|ppm| f64::from(ppm) / 1e6);
     let mut parts =
         vec![format!("reserved {admitted:.2} of {limit:.2}"), format!("{:.2} used", server.utilization_used)];

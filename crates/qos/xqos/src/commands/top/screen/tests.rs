@@ -7,7 +7,7 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use xqos_abi::ServerInfo;
-use xqos_agent::sample::Server;
+use xqos_agent::sample::ServerSample;
 use xqos_core::PolicyKind;
 use xqos_trace::histogram::Histogram;
 
@@ -25,7 +25,7 @@ fn info() -> ServerInfo {
 }
 
 fn sample() -> Sample {
-    let server = Server { info: info(), clients: 2, share: 1.0, running: 0.5, ..Server::default() };
+    let server = ServerSample { info: info(), clients: 2, share: 1.0, running: 0.5, ..ServerSample::default() };
     let clients = vec![client(4_123_456, "firefox"), client(77, "mpv")];
     Sample { version: 1, now_ms: 0.0, interval_ms: Some(1000.0), server, clients, departed: Vec::new() }
 }
@@ -138,13 +138,13 @@ fn the_head_shows_complete_figures_at_any_size() {
             assert!(screen.iter().any(|line| line.contains(figure)), "'{figure}' is missing in\n{}", screen.join("\n"));
         }
     }
-    let one = Sample { server: Server { clients: 1, ..sample.server.clone() }, ..sample.clone() };
+    let one = Sample { server: ServerSample { clients: 1, ..sample.server.clone() }, ..sample.clone() };
     assert_eq!(screen(&mut view, &one, 80, 24)[0], "xqos top :0  policy fair  1 client");
     view.is_silent = true;
     assert!(screen(&mut view, &sample, 80, 24)[0].starts_with("xqos top :0  the server does not answer  policy"));
     view.is_silent = false;
     let info = ServerInfo { armed: false, reason: "a reason of many words".to_owned(), ..info() };
-    let server = Server { info, ..sample.server.clone() };
+    let server = ServerSample { info, ..sample.server.clone() };
     let screen = screen(&mut view, &Sample { server, ..sample }, 40, 8);
     assert_eq!(screen[0], "xqos top :0  xqos stepped aside: a reas…");
 }
