@@ -23,7 +23,7 @@ use ratatui::crossterm::event::{self, Event, KeyEventKind};
 use ratatui::layout::{Constraint, Layout};
 use ratatui::style::{Modifier, Style};
 use ratatui::widgets::{ListState, Paragraph, TableState};
-use rows::{Arrangement, Key, Row};
+use rows::{Arrangement, Row, RowKey};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::io::IsTerminal;
 use std::os::fd::AsFd;
@@ -108,7 +108,7 @@ struct View {
     page: Page,
     settings: ViewSettings,
     /// Groups that the user has folded or unfolded.
-    toggled: HashSet<Key>,
+    toggled: HashSet<RowKey>,
     users: Users,
     filter: String,
     paused: bool,
@@ -116,7 +116,7 @@ struct View {
     is_silent: bool,
     /// The first visible line of the help, if it is open.
     help: Option<u16>,
-    selected: Option<Key>,
+    selected: Option<RowKey>,
     /// Last position of the selected row; if its client disconnects, the row at this position is selected.
     at: usize,
     prompt: Option<Prompt>,

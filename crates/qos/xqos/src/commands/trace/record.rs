@@ -95,7 +95,7 @@ impl Arguments {
         let header = source.header(info.server_pid, kernel.is_some())?;
         let file = output::recording(&self.file, 0o666)?;
         let writer = TraceWriter::new(file, &header).inspect_err(|_| output::discard(&self.file))?;
-        let mut recorder = Recorder {
+        let mut recorder = TraceRecorder {
             arguments: self,
             source,
             kernel,
@@ -118,7 +118,7 @@ impl Arguments {
     }
 }
 
-struct Recorder<'a> {
+struct TraceRecorder<'a> {
     arguments: &'a Arguments,
     source: Source<'a>,
     header: Header,
@@ -133,7 +133,7 @@ struct Recorder<'a> {
     read_at: Time,
 }
 
-impl Recorder<'_> {
+impl TraceRecorder<'_> {
     fn run(&mut self, signals: &Signals) -> Result<()> {
         let began = Instant::now();
         let (mut written, mut renewed) = (began, began);

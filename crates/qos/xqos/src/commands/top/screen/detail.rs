@@ -127,7 +127,7 @@ fn expensive(kinds: &[(String, RequestTotals)], height: u16) -> Vec<Line<'static
 
 #[cfg(test)]
 mod tests {
-    use super::super::rows::Key;
+    use super::super::rows::RowKey;
     use super::*;
     use crate::fixture;
     use ratatui::Terminal;
@@ -162,7 +162,7 @@ mod tests {
 
     fn screen(view: &View, client: &ClientSample, kinds: &[(String, RequestTotals)], height: u16) -> String {
         let mut terminal = Terminal::new(TestBackend::new(80, height)).unwrap();
-        let key = Key::Client(connection(&client.entry));
+        let key = RowKey::Client(connection(&client.entry));
         let row = Row { key, client: Cow::Borrowed(client), members: 0, depth: 0, is_folded: false };
         terminal.draw(|frame| view.draw_detail(frame, frame.area(), &row, kinds)).unwrap();
         terminal.backend().to_string()

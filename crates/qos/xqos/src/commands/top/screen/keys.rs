@@ -2,7 +2,7 @@
 //! Handles keys: they change the view, or request changes from the server.
 
 use super::changes::KeyAction;
-use super::rows::Key;
+use super::rows::RowKey;
 use super::{Page, Prompt, Purpose, View};
 use crate::commands::top::settings::Grouping;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -110,7 +110,7 @@ impl View {
     }
 
     /// Selects a row, if there is one.
-    fn select(&mut self, key: Option<Key>) {
+    fn select(&mut self, key: Option<RowKey>) {
         self.selected = key.or(self.selected.take());
     }
 

@@ -14,7 +14,7 @@ use xqos_agent::sample::ClientSample;
 use xqos_text::escape::printable;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Key {
+pub enum RowKey {
     Client(ConnectionKey),
     /// The names of a group and of the groups that it is in, outermost first.
     Group(Vec<String>),
@@ -23,7 +23,7 @@ pub enum Key {
 /// A client, or the sum of a group.
 #[derive(Clone, Debug)]
 pub struct Row<'a> {
-    pub key: Key,
+    pub key: RowKey,
     pub client: Cow<'a, ClientSample>,
     /// Number of clients of a group; 0 for a client.
     pub members: usize,
@@ -33,7 +33,7 @@ pub struct Row<'a> {
 
 impl Row<'_> {
     pub fn is_group(&self) -> bool {
-        matches!(self.key, Key::Group(_))
+        matches!(self.key, RowKey::Group(_))
     }
 
     /// The name in the table. A group's name follows the key that unfolds (+) or folds (-) the group.
@@ -49,8 +49,8 @@ impl Row<'_> {
     /// The name in a sentence.
     pub fn name(&self) -> String {
         match &self.key {
-            Key::Group(names) => names.last().map_or(String::new(), |name| printable(name)),
-            Key::Client(_) => self.client.name(),
+            RowKey::Group(names) => names.last().map_or(String::new(), |name| printable(name)),
+            RowKey::Client(_) => self.client.name(),
         }
     }
 }
@@ -60,7 +60,7 @@ impl Row<'_> {
 pub struct Arrangement<'a> {
     pub settings: &'a ViewSettings,
     /// Groups whose state differs from the initial one: unfolded in a tree, folded otherwise.
-    pub toggled: &'a HashSet<Key>,
+    pub toggled: &'a HashSet<RowKey>,
     pub users: &'a Users,
 }
 
@@ -77,7 +77,7 @@ impl Arrangement<'_> {
         let row = |key, client, members| Row { key, client, members, depth, is_folded: false };
         let Some(group_of) = self.levels().get(depth) else {
             let single = clients.iter().map(|&client| {
-                let key = Key::Client(connection(&client.entry));
+                let key = RowKey::Client(connection(&client.entry));
                 (row(key, Cow::Borrowed(client), 0), ())
             });
             return rows.extend(self.sorted(single.collect()).into_iter().map(|(row, _)| row));
@@ -89,11 +89,11 @@ impl Arrangement<'_> {
         let groups = groups.into_iter().map(|(name, members)| {
             let mut sum = ClientSample::sum(members.iter().copied());
             sum.entry.name.clone_from(&name);
-            let key = Key::Group(names.iter().cloned().chain([name]).collect());
+            let key = RowKey::Group(names.iter().cloned().chain([name]).collect());
             (row(key, Cow::Owned(sum), members.len()), members)
         });
         for (mut row, members) in self.sorted(groups.collect()) {
-            let Key::Group(names) = row.key.clone() else { continue };
+            let RowKey::Group(names) = row.key.clone() else { continue };
             row.is_folded = self.toggled.contains(&row.key) != (self.settings.grouping != Grouping::Tree);
             let is_open = !row.is_folded;
             rows.push(row);
@@ -171,7 +171,7 @@ mod tests {
         ]
     }
 
-    fn shown(settings: &ViewSettings, toggled: &[Key]) -> Vec<String> {
+    fn shown(settings: &ViewSettings, toggled: &[RowKey]) -> Vec<String> {
         let (desk, users) = (desk(), Users::default());
         let toggled = toggled.iter().cloned().collect();
         let arrangement = Arrangement { settings, toggled: &toggled, users: &users };
@@ -222,8 +222,8 @@ mod tests {
             "    xterm 0.2",
         ];
         assert_eq!(shown(&tree, &[]), all);
-        let user = Key::Group(vec!["1000".to_owned()]);
-        let xterms = Key::Group(vec!["0".to_owned(), "xterm".to_owned()]);
+        let user = RowKey::Group(vec!["1000".to_owned()]);
+        let xterms = RowKey::Group(vec!["0".to_owned(), "xterm".to_owned()]);
         assert_eq!(shown(&tree, &[user, xterms]), ["+ 1000 0.7", "- 0 0.2", "  + xterm 0.2"]);
     }
 
@@ -231,7 +231,7 @@ mod tests {
     fn groups_are_folded_at_first_and_sum_up_their_clients() {
         let groups = by("SHARE", Grouping::Application);
         assert_eq!(shown(&groups, &[]), ["+ xterm 0.6", "+ firefox 0.3"]);
-        let firefox = Key::Group(vec!["firefox".to_owned()]);
+        let firefox = RowKey::Group(vec!["firefox".to_owned()]);
         assert_eq!(shown(&groups, &[firefox]), ["+ xterm 0.6", "- firefox 0.3", "  firefox 0.3"]);
         assert_eq!(shown(&by("SHARE", Grouping::User), &[]), ["+ 1000 0.7", "+ 0 0.2"]);
     }

@@ -37,8 +37,8 @@ fn screen(view: &mut View, sample: &Sample, width: u16, height: u16) -> Vec<Stri
     text.lines().map(|line| line.trim_matches('"').trim_end().to_owned()).collect()
 }
 
-fn key_of(pid: u32) -> Key {
-    Key::Client((pid, 1))
+fn key_of(pid: u32) -> RowKey {
+    RowKey::Client((pid, 1))
 }
 
 fn press(view: &mut View, sample: &Sample, keys: &str) -> Vec<KeyAction> {
@@ -238,7 +238,7 @@ fn groups_fold_and_unfold_and_a_tree_fits_any_width() {
     assert_eq!(names(&view, &desk), ["- xterm", "  xterm", "  xterm", "+ mpv"]);
     // From a client, the first key selects its group, and the next one folds it.
     press(&mut view, &desk, "jj-");
-    assert_eq!(view.selected, Some(Key::Group(vec!["xterm".to_owned()])));
+    assert_eq!(view.selected, Some(RowKey::Group(vec!["xterm".to_owned()])));
     press(&mut view, &desk, "-");
     assert_eq!(names(&view, &desk), ["+ xterm", "+ mpv"]);
     press(&mut view, &desk, "t");
