@@ -4,7 +4,7 @@
 //! A habit stores no bursts, so the memory of ten thousand clients does not grow with the length of the scenario. Its
 //! random numbers come from a seed: the same seed gives the same bursts.
 
-use crate::workload::{Burst, RequestRun};
+use crate::workload::{RequestBurst, RequestRun};
 use std::collections::VecDeque;
 use xqos_core::Time;
 
@@ -45,12 +45,12 @@ pub(crate) struct NextBurst {
 
 #[derive(Debug)]
 pub(crate) enum Generator {
-    Plan { bursts: VecDeque<Burst>, began: Time },
+    Plan { bursts: VecDeque<RequestBurst>, began: Time },
     Habit { habit: Habit, dice: Dice, next: Time },
 }
 
 impl Generator {
-    pub(crate) fn of_plan(bursts: &[Burst], began: Time) -> Generator {
+    pub(crate) fn of_plan(bursts: &[RequestBurst], began: Time) -> Generator {
         Generator::Plan { bursts: bursts.iter().cloned().collect(), began }
     }
 
@@ -121,10 +121,10 @@ impl Generator {
         matches!(self, Generator::Habit { habit: Habit { pace: Pace::Periodic { .. }, .. }, .. })
     }
 
-    pub(crate) fn burst(&mut self) -> Burst {
+    pub(crate) fn burst(&mut self) -> RequestBurst {
         match self {
             Generator::Plan { bursts, .. } => bursts.pop_front().unwrap_or_default(),
-            Generator::Habit { habit, .. } => Burst { after_ns: 0, inputs: 0, runs: habit.runs.clone() },
+            Generator::Habit { habit, .. } => RequestBurst { after_ns: 0, inputs: 0, runs: habit.runs.clone() },
         }
     }
 }

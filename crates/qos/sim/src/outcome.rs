@@ -3,7 +3,7 @@
 
 use crate::generator::{Generator, Habit};
 use crate::scenario::{BEGAN, ClientGroup, Regime, Scenario};
-use crate::server::{BurstResult, Observer, Server};
+use crate::server::{BurstResult, Observer, SimulatedServer};
 use xqos_abi::trace::{Entry, Event};
 use xqos_core::{ClientId, Fact, Service, Time};
 
@@ -54,7 +54,7 @@ impl Outcome {
 impl Scenario {
     /// Runs the scenario. The same scenario gives the same outcome.
     pub fn simulate(&self, regime: Regime) -> Outcome {
-        let mut server = Server::new(regime.policy(), self.parameters, BEGAN);
+        let mut server = SimulatedServer::new(regime.policy(), self.parameters, BEGAN);
         server.polling = self.polling;
         let mut counter = Counter::new(self);
         for (index, group) in self.groups.iter().enumerate() {

@@ -103,7 +103,7 @@ pub fn serve(workload: &Workload, rules: &Rules, mut write: impl FnMut(Event)) -
     write(Event { at: began, what: Entry::Begin { level: Level::Slices, server_pid: 0, words: 0 } });
     write(Event { at: began, what: Entry::Fact(Fact::Policy(rules.policy)) });
     write(Event { at: began, what: Entry::Fact(Fact::Contention { is_on: false }) });
-    let mut server = Server::new(rules.policy, rules.parameters, began);
+    let mut server = SimulatedServer::new(rules.policy, rules.parameters, began);
     (server.watches, server.part_ns) = (rules.watches, rules.part_ns);
     for (index, plan) in workload.plans.iter().enumerate() {
         let id = server.connect(Generator::of_plan(&plan.bursts, began), plan.sync_priority);
@@ -172,7 +172,7 @@ struct SimulatedClient {
 }
 
 #[derive(Debug)]
-pub(crate) struct Server {
+pub(crate) struct SimulatedServer {
     scheduler: Scheduler,
     contention: Contention,
     stock: Stock,
@@ -187,11 +187,11 @@ pub(crate) struct Server {
     pub(crate) polling: Polling,
 }
 
-impl Server {
-    pub(crate) fn new(policy: PolicyKind, parameters: Parameters, began: Time) -> Server {
+impl SimulatedServer {
+    pub(crate) fn new(policy: PolicyKind, parameters: Parameters, began: Time) -> SimulatedServer {
         let mut scheduler = Scheduler::new(policy, parameters);
         scheduler.handle(began, Fact::Contention { is_on: false });
-        Server {
+        SimulatedServer {
             scheduler,
             contention: Contention::new(began),
             stock: Stock::new(),

@@ -49,7 +49,7 @@ pub(crate) struct Stock {
     /// The tick since which `last` has been the last client to run.
     last_since: u64,
     slice_ticks: u64,
-    clock: Clock,
+    clock: TickClock,
 }
 
 impl Stock {
@@ -62,7 +62,7 @@ impl Stock {
             last: None,
             last_since: 0,
             slice_ticks: 1,
-            clock: Clock::default(),
+            clock: TickClock::default(),
         }
     }
 
@@ -161,12 +161,12 @@ fn level(dynamic: i8) -> usize {
 
 /// Counts ticks: those before the last start, and the time since then.
 #[derive(Debug, Default)]
-struct Clock {
+struct TickClock {
     before: u64,
     since: Option<Time>,
 }
 
-impl Clock {
+impl TickClock {
     fn start(&mut self, now: Time) -> u64 {
         self.since.get_or_insert(now);
         self.tick(now)

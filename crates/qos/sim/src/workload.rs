@@ -22,7 +22,7 @@ pub struct RequestRun {
 
 /// Requests that a client sends together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Burst {
+pub struct RequestBurst {
     /// Time after the end of the previous burst, or after the start of the workload.
     pub after_ns: u64,
     /// Input events delivered before the burst.
@@ -36,7 +36,7 @@ pub struct Plan {
     pub identity: Vec<Entry>,
     pub sync_priority: i32,
     pub role: Role,
-    pub bursts: Vec<Burst>,
+    pub bursts: Vec<RequestBurst>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -50,7 +50,7 @@ pub struct Workload {
 struct Reading {
     plan: Plan,
     done: Option<Time>,
-    current: Option<Burst>,
+    current: Option<RequestBurst>,
     of_slice: Vec<RequestRun>,
     inputs: u32,
 }
@@ -151,7 +151,7 @@ impl Reading {
     fn arrive(&mut self, began: Time, at: Time) {
         if self.current.is_none() {
             let after_ns = at.since(self.done.unwrap_or(began));
-            self.current = Some(Burst { after_ns, inputs: std::mem::take(&mut self.inputs), runs: Vec::new() });
+            self.current = Some(RequestBurst { after_ns, inputs: std::mem::take(&mut self.inputs), runs: Vec::new() });
         }
     }
 

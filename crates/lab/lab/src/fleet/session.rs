@@ -10,7 +10,7 @@ use xqos_abi::trace::{Entry, Event};
 use xqos_core::{ClientId, Fact, Parameters, PolicyKind, Role, Service, Time};
 use xqos_sim::Dice;
 use xqos_sim::server::{Rules, serve};
-use xqos_sim::workload::{Burst, Plan, RequestRun, Workload};
+use xqos_sim::workload::{Plan, RequestBurst, RequestRun, Workload};
 use xqos_trace::file::{Header, TraceWriter};
 
 const MS: u64 = 1_000_000;
@@ -185,12 +185,12 @@ impl SimulatedSession {
 }
 
 impl ProgramTraffic {
-    fn burst(&self, dice: &mut Dice) -> Burst {
+    fn burst(&self, dice: &mut Dice) -> RequestBurst {
         let requests = 1 + dice.below(self.requests * 2) as u32;
         // From 0.5 to 2.5 times the program's figure; medium lengths are the most frequent.
         let request_ns = self.request_ns / 2 + dice.below(self.request_ns) + dice.below(self.request_ns);
         let run = RequestRun { requests, request_ns, request: self.request, bytes: 32 };
-        Burst { after_ns: dice.below(2 * self.rest_ns), inputs: 0, runs: vec![run] }
+        RequestBurst { after_ns: dice.below(2 * self.rest_ns), inputs: 0, runs: vec![run] }
     }
 }
 

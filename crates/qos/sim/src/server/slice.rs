@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! One slice: serves requests one after the other until something ends the slice.
 
-use super::{BurstResult, Observer, Polling, Server, Task, id_of};
+use super::{BurstResult, Observer, Polling, SimulatedServer, Task, id_of};
 use std::collections::VecDeque;
 use xqos_abi::trace::{Entry, Event, Reason};
 use xqos_core::{Choice, ClientId, Contest, Fact, Service, Slice, Time};
@@ -19,7 +19,7 @@ struct Done {
     last_request: u32,
 }
 
-impl Server {
+impl SimulatedServer {
     pub(super) fn slice(&mut self, slice: &Slice, until: Time, observer: &mut impl Observer) {
         let start = self.now;
         observer.record(Event { at: start, what: Entry::dispatch(slice, Reason::for_slice(slice, &self.scheduler)) });

@@ -2,12 +2,12 @@
 //! Serves workloads taken from traces on the simulated server.
 
 use super::*;
-use crate::workload::Burst;
+use crate::workload::RequestBurst;
 use xqos_core::{Fact, ReservationKind, Role, Service};
 
 const MS: u64 = 1_000_000;
 
-fn plan(id: u16, bursts: Vec<Burst>) -> Plan {
+fn plan(id: u16, bursts: Vec<RequestBurst>) -> Plan {
     Plan { id: ClientId(id), identity: Vec::new(), sync_priority: 0, role: Role::NONE, bursts }
 }
 
@@ -17,8 +17,8 @@ fn run(requests: u32, request_ns: u64) -> RequestRun {
 
 /// A busy client with 1 ms requests, and a client that draws for 1 ms and rests for 7.3 ms.
 fn busy_and_light() -> Workload {
-    let busy = plan(1, vec![Burst { after_ns: 0, inputs: 0, runs: vec![run(2000, MS)] }]);
-    let light = Burst { after_ns: 7 * MS + MS / 3, inputs: 0, runs: vec![run(10, MS / 10)] };
+    let busy = plan(1, vec![RequestBurst { after_ns: 0, inputs: 0, runs: vec![run(2000, MS)] }]);
+    let light = RequestBurst { after_ns: 7 * MS + MS / 3, inputs: 0, runs: vec![run(10, MS / 10)] };
     Workload { began: Time(MS), ended: Time(1001 * MS), plans: vec![busy, plan(2, vec![light; 100])] }
 }
 
@@ -92,7 +92,7 @@ fn the_same_workload_gives_the_same_records() {
 fn a_simulated_trace_reproduces_its_workload() {
     let workload = busy_and_light();
     let reread = Workload::of_events(events(&workload, &rules(PolicyKind::Fair)));
-    let sum = |bursts: &[Burst]| -> u64 {
+    let sum = |bursts: &[RequestBurst]| -> u64 {
         bursts.iter().flat_map(|burst| &burst.runs).map(|run| run.request_ns * u64::from(run.requests)).sum()
     };
     assert_eq!(reread.plans.len(), 2);
@@ -130,7 +130,7 @@ fn everyday(percent: u64) -> Workload {
         // Vary the rests, so that clients do not run in step.
         let rest = |nth: u64| every_ns.saturating_sub(busy_ns) + (nth * 7919 % 1000) * every_ns / 10_000;
         (0..10_000_000_000 / every_ns)
-            .map(|nth| Burst { after_ns: rest(nth), inputs: 0, runs: vec![run(requests, length_ns)] })
+            .map(|nth| RequestBurst { after_ns: rest(nth), inputs: 0, runs: vec![run(requests, length_ns)] })
             .collect()
     };
     let plans = vec![

@@ -7,7 +7,7 @@ use crate::load::{Distributions, MS, SECOND, US, is_near};
 use std::collections::BTreeMap;
 use xqos_core::{ClientId, Parameters, PolicyKind, Reservation, Role, Time};
 use xqos_sim::server::{Rules, serve};
-use xqos_sim::workload::{Burst, Plan, RequestRun, Workload};
+use xqos_sim::workload::{Plan, RequestBurst, RequestRun, Workload};
 use xqos_testkit::Random;
 use xqos_trace::model::Model;
 use xqos_tune::{Advice, Beat, ClientAnalysis, RhythmState, Room, Tuner};
@@ -17,7 +17,7 @@ const BEGAN: u64 = SECOND;
 fn plan(id: u16, bursts: impl Iterator<Item = (u64, u32, u64)>) -> Plan {
     let burst = |(after_ns, requests, request_ns)| {
         let runs = vec![RequestRun { requests, request_ns, request: 1, bytes: 20 }];
-        Burst { after_ns, inputs: 0, runs }
+        RequestBurst { after_ns, inputs: 0, runs }
     };
     let bursts = bursts.map(burst).collect();
     Plan { id: ClientId(id), identity: Vec::new(), sync_priority: 0, role: Role::default(), bursts }

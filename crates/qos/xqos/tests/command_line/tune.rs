@@ -17,7 +17,7 @@ use x11rb::protocol::xproto::{ConnectionExt as _, CreateGCAux, GX, Rectangle};
 use xqos_abi::trace::Entry;
 use xqos_core::{ClientId, Parameters, PolicyKind, Role, Time};
 use xqos_sim::server::{Rules, serve};
-use xqos_sim::workload::{Burst, Plan, RequestRun, Workload};
+use xqos_sim::workload::{Plan, RequestBurst, RequestRun, Workload};
 use xqos_sys::Attributes;
 use xqos_trace::file::{Header, TraceWriter};
 
@@ -36,7 +36,7 @@ fn plan(id: u16, name: &[u8], bursts: impl Iterator<Item = (u64, u64)>) -> Plan 
         Entry::Name { client, part: 0, bytes },
     ];
     let run = |request_ns| RequestRun { requests: 1, request_ns, request: 72, bytes: 40 };
-    let burst = |(after_ns, ns)| Burst { after_ns, inputs: 0, runs: vec![run(ns)] };
+    let burst = |(after_ns, ns)| RequestBurst { after_ns, inputs: 0, runs: vec![run(ns)] };
     Plan { id: client, identity, sync_priority: 0, role: Role::default(), bursts: bursts.map(burst).collect() }
 }
 
