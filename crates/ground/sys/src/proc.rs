@@ -191,16 +191,16 @@ pub fn switches(pid: i32) -> Vec<ThreadSwitches> {
 
 /// Memory of a process. Private dirty memory is what the process costs beyond the files that it shares with others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Memory {
+pub struct MemoryUse {
     pub rss_kb: u64,
     pub pss_kb: u64,
     pub private_dirty_kb: u64,
 }
 
-pub fn memory(pid: i32) -> io::Result<Memory> {
+pub fn memory(pid: i32) -> io::Result<MemoryUse> {
     let text = read(format!("/proc/{pid}/smaps_rollup"))?;
     let [rss_kb, pss_kb, private_dirty_kb] = ["Rss:", "Pss:", "Private_Dirty:"].map(|name| number(&text, name));
-    Ok(Memory { rss_kb: rss_kb?, pss_kb: pss_kb?, private_dirty_kb: private_dirty_kb? })
+    Ok(MemoryUse { rss_kb: rss_kb?, pss_kb: pss_kb?, private_dirty_kb: private_dirty_kb? })
 }
 
 /// Bytes that a process has written so far to files, pipes and sockets.

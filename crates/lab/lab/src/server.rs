@@ -28,7 +28,7 @@ use x11rb::connection::Connection;
 use x11rb::rust_connection::RustConnection;
 use xqos_client::Control;
 use xqos_core::PolicyKind;
-use xqos_sys::proc::{self, Memory, RunTimes, ThreadSwitches};
+use xqos_sys::proc::{self, MemoryUse, RunTimes, ThreadSwitches};
 
 const RFB_SOCKET: &str = "rfb";
 
@@ -292,7 +292,7 @@ impl Server {
         process::cpu_time(self.pid())
     }
 
-    pub fn memory(&self) -> Result<Memory> {
+    pub fn memory(&self) -> Result<MemoryUse> {
         Ok(proc::memory(self.pid() as i32)?)
     }
 

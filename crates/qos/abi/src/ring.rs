@@ -20,7 +20,7 @@
 mod protocol;
 
 use crate::trace::{RECORD_BYTES, Words};
-use protocol::{BATCH, Cursor, Memory, ReadResult, RingWord};
+use protocol::{BATCH, Cursor, ReadResult, RingMemory, RingWord};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use rustix::process::{Resource, getrlimit};
@@ -77,7 +77,7 @@ impl Mapping {
     }
 }
 
-impl Memory for Mapping {
+impl RingMemory for Mapping {
     #[inline]
     fn capacity(&self) -> u64 {
         self.capacity

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Best-effort policies: the order in which ready clients without reservation budget are served.
 //!
-//! The scheduler does not know the policies. It asks the current one for a [`Key`] (smaller is served first) and
+//! The scheduler does not know the policies. It asks the current one for a [`QueueKey`] (smaller is served first) and
 //! reports each service. SYNC priority comes before the key under every policy, as the Sync extension requires. Each
 //! policy's file begins with its rule and its source.
 
@@ -54,7 +54,7 @@ impl PolicyKind {
 
 /// A position in the best-effort queue; smaller is served first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Key(pub u64, pub u64);
+pub(crate) struct QueueKey(pub u64, pub u64);
 
 /// The properties of a client that a policy takes into account, apart from the client's behaviour.
 #[derive(Clone, Copy, Debug)]
@@ -144,7 +144,7 @@ pub(crate) trait Policy: Debug + Send {
     /// User input or an Expose was delivered to the client.
     fn noticed(&mut self, _client: ClientId, _is_input: bool) {}
 
-    fn key(&self, client: ClientId) -> Key;
+    fn key(&self, client: ClientId) -> QueueKey;
 
     /// The index of the group in which the client waits; indices are smaller than the number of clients.
     fn group(&self, _client: ClientId) -> usize {
@@ -157,8 +157,8 @@ pub(crate) trait Policy: Debug + Send {
     }
 
     /// The position of a group among the groups; `first` is the first of its waiting clients.
-    fn group_key(&self, _first: ClientId) -> Key {
-        Key::default()
+    fn group_key(&self, _first: ClientId) -> QueueKey {
+        QueueKey::default()
     }
 
     /// The client is about to run; `ready`: the number of ready clients, including this one.

@@ -9,11 +9,11 @@
 
 use crate::ClientId;
 use crate::heap::{self, Heap};
-use crate::policy::Key;
+use crate::policy::QueueKey;
 use alloc::vec::Vec;
 
 /// The tier, then the policy's key.
-type WaitingKey = (i64, Key);
+type WaitingKey = (i64, QueueKey);
 
 #[derive(Debug, Default)]
 pub(crate) struct Waiting {
@@ -83,7 +83,7 @@ impl Waiting {
     }
 
     /// Moves a group to its position; `key` returns the policy's key, given the first client of the group.
-    pub(crate) fn settle(&mut self, group: usize, key: impl FnOnce(ClientId) -> Key) {
+    pub(crate) fn settle(&mut self, group: usize, key: impl FnOnce(ClientId) -> QueueKey) {
         match self.queues.get(group).and_then(|queue| queue.first()) {
             Some(&((tier, _), first)) => self.groups.set(ClientId(group as u16), (tier, key(first))),
             None => {

@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use xqos_abi::{ClientEntry, ClientList, ServerInfo};
 use xqos_client::Control;
-use xqos_sys::proc::Memory;
+use xqos_sys::proc::MemoryUse;
 
 /// A measurement during which the server had no processor time is repeated at most this often.
 const MOST_PAUSES: u32 = 50;
@@ -227,7 +227,7 @@ struct Count {
     switches: u64,
     delayed_ns: u64,
     written: u64,
-    memory: Memory,
+    memory: MemoryUse,
     list: Option<ClientList>,
     info: Option<ServerInfo>,
 }

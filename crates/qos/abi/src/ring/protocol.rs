@@ -26,7 +26,7 @@ pub enum RingWord {
     Record(u64, usize),
 }
 
-pub trait Memory {
+pub trait RingMemory {
     /// The number of records that fit.
     fn capacity(&self) -> u64;
     fn load(&self, at: RingWord, ordering: Ordering) -> u64;
@@ -36,7 +36,7 @@ pub trait Memory {
 
 /// Writes record `number` over record `number` - capacity. There must be only one writer, which counts the records.
 #[inline]
-pub fn write<const N: usize>(memory: &impl Memory, number: u64, words: [u64; N]) {
+pub fn write<const N: usize>(memory: &impl RingMemory, number: u64, words: [u64; N]) {
     memory.fence(Ordering::Release);
     for (i, word) in words.into_iter().enumerate() {
         memory.store(RingWord::Record(number, i), word, Ordering::Relaxed);
@@ -45,7 +45,7 @@ pub fn write<const N: usize>(memory: &impl Memory, number: u64, words: [u64; N])
 }
 
 /// Marks the end: nothing will be written after this.
-pub fn end(memory: &impl Memory) {
+pub fn end(memory: &impl RingMemory) {
     memory.store(RingWord::Ended, 1, Ordering::Release);
 }
 
@@ -72,7 +72,7 @@ impl Cursor {
     }
 
     /// Replaces the contents of `read` with the next records.
-    pub fn read<const N: usize>(&mut self, memory: &impl Memory, read: &mut Vec<[u64; N]>) -> ReadResult {
+    pub fn read<const N: usize>(&mut self, memory: &impl RingMemory, read: &mut Vec<[u64; N]>) -> ReadResult {
         read.clear();
         let ended = memory.load(RingWord::Ended, Ordering::Acquire) != 0;
         let head = memory.load(RingWord::Head, Ordering::Acquire);

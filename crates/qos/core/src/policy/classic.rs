@@ -11,7 +11,7 @@
 //! Passes and rounds are numbered, and a client's position is (pass, round, descriptor). Comparing positions therefore
 //! keeps the set of a pass fixed without a copy of it.
 
-use super::{Allowance, Facts, Key, Policy, PolicyKind, Served};
+use super::{Allowance, Facts, Policy, PolicyKind, QueueKey, Served};
 use crate::words::Words;
 use crate::{ClientId, Time};
 use alloc::vec::Vec;
@@ -61,9 +61,9 @@ impl Policy for Classic {
         *place = ClassicState { pass, descriptor: place.descriptor, ..ClassicState::default() };
     }
 
-    fn key(&self, client: ClientId) -> Key {
+    fn key(&self, client: ClientId) -> QueueKey {
         let place = &self.places[client.slot()];
-        Key(place.pass, (u64::from(place.round) << 32) | u64::from(place.descriptor))
+        QueueKey(place.pass, (u64::from(place.round) << 32) | u64::from(place.descriptor))
     }
 
     fn picked(&mut self, client: ClientId, _ready: usize, _now: Time) -> Allowance {

@@ -24,7 +24,7 @@
 //!   would wait for the time used at higher priorities. For the same reason a group has one account per priority.
 
 use super::accounts::{Account, Accounts};
-use super::{Allowance, Defence, Facts, Key, Policy, PolicyKind, Served};
+use super::{Allowance, Defence, Facts, Policy, PolicyKind, QueueKey, Served};
 use crate::words::Words;
 use crate::{ClientId, Parameters, Time};
 use alloc::vec::Vec;
@@ -36,7 +36,7 @@ const MARGIN_NS: i64 = 1_000_000;
 
 /// The virtual clock of the clients of one SYNC priority.
 #[derive(Clone, Copy, Debug, Default)]
-struct Clock {
+struct VirtualClock {
     sync_priority: i32,
     now: i64,
 }
@@ -45,7 +45,7 @@ struct Clock {
 pub(crate) struct Fair {
     accounts: Accounts,
     /// The clocks, sorted by SYNC priority; usually there is one.
-    clocks: Vec<Clock>,
+    clocks: Vec<VirtualClock>,
     slice_ns: u64,
 }
 
@@ -73,7 +73,7 @@ impl Fair {
         self.clocks
             .retain(|clock| clock.sync_priority == sync_priority || accounts.has_sync_priority(clock.sync_priority));
         if let Err(at) = self.clocks.binary_search_by_key(&sync_priority, |clock| clock.sync_priority) {
-            self.clocks.insert(at, Clock { sync_priority, now: 0 });
+            self.clocks.insert(at, VirtualClock { sync_priority, now: 0 });
         }
     }
 
@@ -89,8 +89,8 @@ impl Fair {
     }
 
     /// Maps the signed order to an unsigned key. Among equals, the client that was idle longer comes first.
-    fn ordered(standing: i64, account: &Account, client: ClientId) -> Key {
-        Key(standing as u64 ^ (1 << 63), (u64::from(u32::MAX - account.rested_us) << 32) | u64::from(client.0))
+    fn ordered(standing: i64, account: &Account, client: ClientId) -> QueueKey {
+        QueueKey(standing as u64 ^ (1 << 63), (u64::from(u32::MAX - account.rested_us) << 32) | u64::from(client.0))
     }
 }
 
@@ -150,7 +150,7 @@ impl Policy for Fair {
         }
     }
 
-    fn key(&self, client: ClientId) -> Key {
+    fn key(&self, client: ClientId) -> QueueKey {
         let account = self.accounts.account(client);
         let standing = account.paid.saturating_sub(price(self.head_start_ns(&account), account.weight));
         Self::ordered(standing, &account, client)
@@ -164,7 +164,7 @@ impl Policy for Fair {
         Some(self.accounts.group(client).members)
     }
 
-    fn group_key(&self, first: ClientId) -> Key {
+    fn group_key(&self, first: ClientId) -> QueueKey {
         let standing = self.group_standing(first, self.accounts.group(first).paid);
         Self::ordered(standing, &self.accounts.account(first), first)
     }
@@ -203,8 +203,8 @@ impl Policy for Fair {
     }
 
     fn carry(&mut self, clients: &[ClientId], words: &mut Words<'_>) -> Option<()> {
-        self.clocks = words.list(&self.clocks, ClientId::LIMIT + 1, |clock: Clock, words| {
-            Some(Clock { sync_priority: words.i32(clock.sync_priority)?, now: words.signed(clock.now)? })
+        self.clocks = words.list(&self.clocks, ClientId::LIMIT + 1, |clock: VirtualClock, words| {
+            Some(VirtualClock { sync_priority: words.i32(clock.sync_priority)?, now: words.signed(clock.now)? })
         })?;
         self.clocks.sort_by_key(|clock| clock.sync_priority);
         for &client in clients {

@@ -5,7 +5,7 @@
 //! higher priority ends the running slice at the next request boundary. Starvation is part of the design: a busy client
 //! keeps out all clients of lower priority.
 
-use super::{Allowance, Defence, Facts, Key, Policy, PolicyKind, Served};
+use super::{Allowance, Defence, Facts, Policy, PolicyKind, QueueKey, Served};
 use crate::words::Words;
 use crate::{ClientId, Parameters, Time};
 use alloc::vec::Vec;
@@ -58,9 +58,9 @@ impl Policy for Fixed {
         self.end_turn(client);
     }
 
-    fn key(&self, client: ClientId) -> Key {
+    fn key(&self, client: ClientId) -> QueueKey {
         let standing = &self.standings[client.slot()];
-        Key((i64::from(i32::MAX) - i64::from(standing.priority)) as u64, standing.turn)
+        QueueKey((i64::from(i32::MAX) - i64::from(standing.priority)) as u64, standing.turn)
     }
 
     fn picked(&mut self, client: ClientId, _ready: usize, _now: Time) -> Allowance {

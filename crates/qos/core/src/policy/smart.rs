@@ -23,7 +23,7 @@
 //! - A client that got less than half of an equal share since its previous turn regains the levels for which it waited,
 //!   up to the base. This prevents repeated waits for the full 20 levels.
 
-use super::{Allowance, Facts, Key, Policy, PolicyKind, Served};
+use super::{Allowance, Facts, Policy, PolicyKind, QueueKey, Served};
 use crate::words::Words;
 use crate::{ClientId, Parameters, Time};
 use alloc::vec::Vec;
@@ -142,13 +142,13 @@ impl Policy for Smart {
         }
     }
 
-    fn key(&self, client: ClientId) -> Key {
+    fn key(&self, client: ClientId) -> QueueKey {
         let standing = &self.standings[client.slot()];
         let levels_down = (MAXIMUM - standing.priority) as u64;
         if self.is_strict {
-            return Key(levels_down, standing.turn);
+            return QueueKey(levels_down, standing.turn);
         }
-        Key(standing.turn_over_ns.saturating_add(levels_down * self.level_ns()), standing.turn)
+        QueueKey(standing.turn_over_ns.saturating_add(levels_down * self.level_ns()), standing.turn)
     }
 
     fn picked(&mut self, client: ClientId, ready: usize, now: Time) -> Allowance {

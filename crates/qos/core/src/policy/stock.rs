@@ -4,7 +4,7 @@
 //! The server's own scheduler chooses among best-effort clients. Accounting, statistics and reservations work as usual,
 //! so this policy is the baseline of comparisons.
 
-use super::{Allowance, Facts, Key, Policy, PolicyKind, Served};
+use super::{Allowance, Facts, Policy, PolicyKind, QueueKey, Served};
 use crate::{ClientId, Time};
 
 #[derive(Debug)]
@@ -21,8 +21,8 @@ impl Policy for Stock {
 
     fn join(&mut self, _client: ClientId, _facts: &Facts) {}
 
-    fn key(&self, client: ClientId) -> Key {
-        Key(0, u64::from(client.0))
+    fn key(&self, client: ClientId) -> QueueKey {
+        QueueKey(0, u64::from(client.0))
     }
 
     fn picked(&mut self, _client: ClientId, _ready: usize, _now: Time) -> Allowance {

@@ -35,7 +35,7 @@ impl Model {
     }
 }
 
-impl Memory for Model {
+impl RingMemory for Model {
     fn capacity(&self) -> u64 {
         CAPACITY
     }

@@ -10,11 +10,11 @@ use std::ffi::c_void;
 const MAX_BACKINGS: usize = 256;
 
 /// Resource ids with the records that they had. An id with another record belongs to a new resource.
-pub type Names = HashMap<u32, *const c_void>;
+pub type PresentedIds = HashMap<u32, *const c_void>;
 
 #[derive(Debug, Default)]
 pub struct Presented {
-    ids: Names,
+    ids: PresentedIds,
     /// If there are more names, those of destroyed drawables are removed. This limit grows with the number of names, so
     /// the average cost per name is constant.
     sweep_at: usize,
@@ -29,7 +29,7 @@ impl Presented {
     }
 
     /// Remembers a drawable under its name. Returns the names if they are to be swept.
-    pub fn add(&mut self, id: u32, used: &Used) -> Option<Names> {
+    pub fn add(&mut self, id: u32, used: &Used) -> Option<PresentedIds> {
         if used.is_backing != 0 && self.backings.len() <= MAX_BACKINGS {
             self.backings.insert(used.backing);
         }
@@ -38,7 +38,7 @@ impl Presented {
     }
 
     /// Puts back the names that still have the same records.
-    pub fn swept(&mut self, names: Names) {
+    pub fn swept(&mut self, names: PresentedIds) {
         (self.sweep_at, self.ids) = (2 * names.len() + 64, names);
     }
 }
