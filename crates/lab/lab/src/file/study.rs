@@ -3,7 +3,7 @@
 
 use super::data::{At, Cell, Data, filled, number};
 use super::expression::Expression;
-use super::format::{Answer, Chart as ChartText, Column, Definition, Table as TableText, Verdict as VerdictText};
+use super::format::{Answer, Chart as ChartText, Column, Definition, Table as TableText, Verdict};
 use crate::goals;
 use crate::statistics::{Spread, geometric_mean, mean, median, quantile};
 use crate::study::{
@@ -65,14 +65,14 @@ pub(super) const SHOWN: [&str; 5] = ["median", "spread", "percent", "least", "gr
 pub(super) const BY: [&str; 7] =
     ["largest", "2nd largest", "3rd largest", "4th largest", "least", "median", "geometric mean"];
 
-fn verdicts(name: &str, text: &VerdictText, data: &Data) -> Vec<GoalCheck> {
+fn verdicts(name: &str, text: &Verdict, data: &Data) -> Vec<GoalCheck> {
     data.measured(&text.each, &text.only, &Cell::new())
         .iter()
         .filter_map(|cell| verdict(name, text, cell, data))
         .collect()
 }
 
-fn verdict(name: &str, text: &VerdictText, cell: &Cell, data: &Data) -> Option<GoalCheck> {
+fn verdict(name: &str, text: &Verdict, cell: &Cell, data: &Data) -> Option<GoalCheck> {
     let pooled = text.pooled.then(|| data.pooled());
     let data = pooled.as_ref().unwrap_or(data);
     let key = key(name, &text.key, cell);
@@ -118,7 +118,7 @@ fn in_brackets(key: &str, cell: &Cell) -> String {
     if key.is_empty() || values.is_empty() { key.to_owned() } else { format!("{key}[{}]", values.join(", ")) }
 }
 
-pub(super) fn goal_key(name: &str, text: &VerdictText, cell: &Cell) -> String {
+pub(super) fn goal_key(name: &str, text: &Verdict, cell: &Cell) -> String {
     key(name, text.goal_of.as_ref().unwrap_or(&text.key), cell)
 }
 
