@@ -206,7 +206,10 @@ impl SettingsFile {
             }
             Err(why) => {
                 self.path = None;
-                (ViewSettings::default(), format!("{why}; settings are not kept until you correct the file or use --reset"))
+                (
+                    ViewSettings::default(),
+                    format!("{why}; settings are not kept until you correct the file or use --reset"),
+                )
             }
         }
     }
