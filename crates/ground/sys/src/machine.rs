@@ -25,6 +25,17 @@ fn parse_ticks(stat: &str) -> Option<Ticks> {
     Some(Ticks { busy: user + nice + system + irq + softirq, idle: idle + iowait, steal })
 }
 
+/// Time in which processors ran tasks since the machine was started, in nanoseconds; zero if the kernel does not report it.
+pub fn busy_ns() -> u64 {
+    parse_busy(&read("/proc/schedstat"))
+}
+
+/// Each processor's line has nine figures; the seventh is the time of all tasks.
+fn parse_busy(schedstat: &str) -> u64 {
+    let lines = schedstat.lines().filter(|line| line.starts_with("cpu"));
+    lines.filter_map(|line| line.split_whitespace().nth(7)?.parse::<u64>().ok()).sum()
+}
+
 /// Time in which a runnable task waited for a processor, in microseconds, if the kernel records it.
 pub fn pressure_us() -> Option<u64> {
     parse_pressure(&read("/proc/pressure/cpu"))
@@ -99,6 +110,7 @@ mod tests {
     #[test]
     fn the_kernels_figures_are_read() {
         let stat = "cpu  100 20 30 400 50 6 4 7 90 0\ncpu0 1 2 3 4 5 6 7 8 9 0\n";
+        assert_eq!(parse_busy("version 15\ncpu0 0 0 0 0 0 0 70 8 9\ndomain0 1 2\ncpu1 0 0 0 0 0 0 5 8 9\n"), 75);
         assert_eq!(parse_ticks(stat), Some(Ticks { busy: 160, idle: 450, steal: 7 }));
         assert_eq!(parse_ticks("cpu  1 2 3\n"), None);
         let pressure = "some avg10=96.21 avg60=74.10 avg300=44.13 total=996368194\nfull avg10=0.00 total=1\n";

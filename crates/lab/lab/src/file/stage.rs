@@ -224,6 +224,7 @@ struct Count {
     at: Instant,
     cpu: Duration,
     watcher: Duration,
+    machine_ns: u64,
     switches: u64,
     delayed_ns: u64,
     written: u64,
@@ -252,14 +253,15 @@ impl Count {
         let written = loads.iter().filter_map(Running::written).sum();
         let (at, watcher) = (Instant::now(), process::cpu_time_of_threads(server.pid(), WATCHER)?);
         let (cpu, memory) = (server.cpu_time()?, server.memory()?);
-        Ok(Count { at, cpu, watcher, switches, delayed_ns, written, memory, list: None, info: None })
+        let machine_ns = xqos_sys::machine::busy_ns();
+        Ok(Count { at, cpu, watcher, machine_ns, switches, delayed_ns, written, memory, list: None, info: None })
     }
 
     fn until(&self, after: &Count) -> f64 {
         (after.at - self.at).as_secs_f64()
     }
 
-    fn since(&self, before: &Count) -> [(&'static str, f64); 11] {
+    fn since(&self, before: &Count) -> [(&'static str, f64); 12] {
         let seconds = before.until(self);
         let cpu_s = (self.cpu - before.cpu).as_secs_f64();
         let written = self.written.saturating_sub(before.written) as f64;
@@ -275,6 +277,7 @@ impl Count {
         [
             ("cpu", cpu_s / seconds),
             ("watcher_cpu", (self.watcher - before.watcher).as_secs_f64() / seconds),
+            ("machine_cpu", self.machine_ns.saturating_sub(before.machine_ns) as f64 / 1e9 / seconds),
             ("delayed", self.delayed_ns.saturating_sub(before.delayed_ns) as f64 / 1e9 / seconds),
             ("switches", self.switches.saturating_sub(before.switches) as f64),
             ("written", written / seconds),
@@ -293,7 +296,7 @@ fn asked(control: Option<&Control>) -> Result<(Option<ClientList>, Option<Server
 }
 
 /// Values of every trial, independent of loads and measuring clients.
-pub(super) const ALWAYS: &str = "cpu watcher_cpu delayed switches written written_per_cpu memory_rss memory_pss \
+pub(super) const ALWAYS: &str = "cpu watcher_cpu machine_cpu delayed switches written written_per_cpu memory_rss memory_pss \
                                  memory_private memory_module decisions early_ends steal again";
 /// Values of each load, as `VALUE.LOAD`. `work` and `work_per_cpu` without a load cover all loads together.
 pub(super) const OF_A_LOAD: [&str; 8] =
