@@ -7,11 +7,13 @@
 //! interrupted run can continue. An experiment that takes hours also stores its finished parts in `NAME.parts`.
 
 mod compare;
+mod exact;
 mod interrupt;
 mod report;
 mod run;
 
 pub use compare::{Comparison, compare};
+pub use exact::run_exact;
 pub use report::{publish, report, table};
 pub use run::{BenchOptions, run};
 

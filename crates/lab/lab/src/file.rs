@@ -117,6 +117,12 @@ impl Experiment {
         &self.definition.about
     }
 
+    /// True if the figures are also valid with one processor and a clock that counts instructions: response times,
+    /// order, shares and costs. Throughput of caches, several processors, sound and networks need a real machine.
+    pub fn is_exact(&self) -> bool {
+        self.definition.exact
+    }
+
     pub fn estimate_s(&self, quick: bool, trials: u32) -> f64 {
         let turns = self.turns(quick, trials);
         let of_case = |case: &Case| {

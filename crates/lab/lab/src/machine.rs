@@ -10,6 +10,9 @@ use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 use xqos_sys::machine;
 
+/// Set in the machine of `scripts/machine exact`.
+const EXACT: &str = "XQOS_EXACT";
+
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
     pub processor: String,
@@ -25,6 +28,9 @@ pub struct Machine {
     /// Evidence of a virtual machine; empty if there is none.
     #[serde(default)]
     pub virtualisation: String,
+    /// The machine's clock counts instructions: a nanosecond is one instruction.
+    #[serde(default)]
+    pub exact: bool,
     pub server: String,
     /// Version and a hash of the file: equal hashes mean the same module.
     #[serde(default)]
@@ -46,6 +52,7 @@ impl Machine {
             load_average: machine::load_average(),
             governor: machine::governor(),
             virtualisation: machine::virtualisation(),
+            exact: std::env::var_os(EXACT).is_some(),
             server,
             module,
             x11perf: package_version("x11-apps"),
@@ -60,6 +67,7 @@ impl Machine {
             ("system", format!("{}, Linux {}", self.distribution, self.kernel)),
             ("governor", or_unknown(&self.governor)),
             ("virtual", or_unknown(&self.virtualisation)),
+            ("clock", if self.exact { "counts instructions: 1 ns each" } else { "real time" }.to_owned()),
             ("server", self.server.clone()),
             ("module", or_unknown(&self.module)),
             ("x11perf", self.x11perf.clone()),

@@ -29,6 +29,7 @@ Examples:
   xqos bench list
   xqos bench run all --quick --out out/quick
   xqos bench run all --out out/bench
+  xqos bench run instructions --exact --out out/after
   xqos bench report out/bench -o report.html
   xqos bench compare out/before out/bench
   xqos bench fleet --sessions 100 out/fleet
@@ -62,10 +63,16 @@ enum Action {
         /// Shorter runs, to check that everything works; not for figures to publish
         #[arg(long)]
         quick: bool,
-        /// Trials per measurement; the median is reported
-        #[arg(long, alias = "pairs", value_name = "N", default_value_t = bench::USUAL_TRIALS,
-            value_parser = clap::value_parser!(u32).range(1..))]
-        trials: u32,
+        /// Trials per measurement; the median is reported [default: 6, with --exact 1]
+        #[arg(long, alias = "pairs", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+        trials: Option<u32>,
+        /// Run on the exact machine: a virtual one whose clock counts instructions, so that every run gives the same
+        ///
+        /// Needs the source tree of xqos and `scripts/setup --for machine`. A second of the experiment takes two to
+        /// five seconds. Only experiments that `xqos bench list` marks as exact can run there: one processor has no
+        /// caches to share, no sound and no network.
+        #[arg(long)]
+        exact: bool,
         /// Measure again, even where results exist
         #[arg(long)]
         again: bool,
@@ -179,17 +186,19 @@ impl CommandLine {
         match &self.action {
             Action::List => output::print(&listing()),
             Action::Check { files } => check(files),
-            Action::Run { names, out, quick, trials, again } => bench::run(
-                experiments::all(),
-                &bench::BenchOptions {
+            Action::Run { names, out, quick, trials, exact, again } => {
+                let run = if *exact { bench::run_exact } else { bench::run };
+                let trials = trials.unwrap_or(if *exact { 1 } else { bench::USUAL_TRIALS });
+                let options = bench::BenchOptions {
                     names: names.clone(),
                     out: out.clone(),
                     quick: *quick,
-                    trials: *trials,
+                    trials,
                     again: *again,
                     module: Some(module_file::find(None)?),
-                },
-            ),
+                };
+                run(experiments::all(), &options)
+            }
             Action::Packaging(packaging) => packaging.perform(CommandLine::command(), "xqos-bench"),
             Action::Chaos { seconds, operations, seed, host, verbose } => {
                 let counts = chaos::run(&chaos::ChaosOptions {
@@ -236,7 +245,8 @@ fn listing() -> String {
     let width = experiments.iter().map(|one| one.name.len()).max().unwrap_or(0);
     let line = |one: &bench::Experiment| {
         let [quick, full] = [true, false].map(|quick| time(one.estimate_s(quick, bench::USUAL_TRIALS) as u32));
-        format!("{:<width$}  {quick:>7}  {full:>7}  {}\n", one.name, one.about())
+        let exact = if one.is_exact() { "exact" } else { "" };
+        format!("{:<width$}  {quick:>7}  {full:>7}  {exact:<5}  {}\n", one.name, one.about())
     };
     let head = format!("{:<width$}  {:>7}  {:>7}\n", "", "--quick", "full");
     experiments.iter().fold(head, |text, one| text + &line(one))

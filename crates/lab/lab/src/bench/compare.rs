@@ -3,7 +3,8 @@
 //!
 //! Repeated measurements of a value vary. If the ranges of A and B (minimum to maximum) overlap, no difference is
 //! visible; this does not prove that none exists. A value that was measured only once has no range, so the comparison
-//! draws no conclusion from it.
+//! draws no conclusion from it. On the exact machine, which repeats a run to the last instruction, a difference of more
+//! than 1 % is one of the two builds.
 
 use super::Experiment;
 use crate::render;
@@ -59,11 +60,12 @@ impl Comparison {
         let mut notes = Vec::new();
         for one in a {
             let Some(other) = b.iter().find(|other| other.experiment == one.experiment) else { continue };
+            let is_exact = one.machine.exact && other.machine.exact;
             // The wording of a verdict can change between builds, but its key does not.
             let is_same = |a: &GoalCheck, b: &GoalCheck| a.what == b.what || !a.key.is_empty() && a.key == b.key;
             let find = |wanted: &GoalCheck| other.study.verdicts.iter().find(|verdict| is_same(wanted, verdict));
             let pairs = one.study.verdicts.iter().filter_map(|verdict| Some((verdict, find(verdict)?)));
-            verdicts.extend(pairs.map(|(of_a, of_b)| Pair::of(&one.experiment, of_a, of_b)));
+            verdicts.extend(pairs.map(|(of_a, of_b)| Pair::of(&one.experiment, of_a, of_b, is_exact)));
         }
         for (name, found, others) in [("A", a, b), ("B", b, a)] {
             notes.extend(found.iter().flat_map(|finding| doubts(name, finding)));
@@ -98,7 +100,7 @@ impl Comparison {
 }
 
 impl Pair {
-    fn of(experiment: &str, a: &GoalCheck, b: &GoalCheck) -> Pair {
+    fn of(experiment: &str, a: &GoalCheck, b: &GoalCheck, is_exact: bool) -> Pair {
         let spread = |verdict: &GoalCheck| verdict.spread.filter(|spread| spread.count > 1);
         let overlap = spread(a).zip(spread(b)).map(|(a, b)| a.least <= b.greatest && b.least <= a.greatest);
         Pair {
@@ -109,7 +111,7 @@ impl Pair {
             b: Value::of(b.value, spread(b)),
             ratio: (a.value != 0.0).then(|| b.value / a.value),
             spreads_overlap: overlap,
-            conclusion: conclusion(a, b, overlap),
+            conclusion: conclusion(a, b, overlap, is_exact),
         }
     }
 }
@@ -125,13 +127,18 @@ impl Value {
     }
 }
 
+/// Two runs on the exact machine agree at least this well, although a change may shift when clients start.
+const EXACT_PART: f64 = 0.01;
+
 /// The goal decides whether B is better or worse than A. Without a goal, the result is only `more` or `less`.
-fn conclusion(a: &GoalCheck, b: &GoalCheck, overlap: Option<bool>) -> &'static str {
+fn conclusion(a: &GoalCheck, b: &GoalCheck, overlap: Option<bool>, is_exact: bool) -> &'static str {
     if a.samples.too_few() || b.samples.too_few() {
         return "too few samples";
     }
     match overlap {
         _ if a.value == b.value => return "no difference seen",
+        None if is_exact && (b.value - a.value).abs() > EXACT_PART * a.value.abs() => {}
+        None if is_exact => return "no difference seen",
         None => return "measured once: unknown",
         Some(true) => return "no difference seen",
         Some(false) => {}
@@ -176,7 +183,7 @@ mod tests {
     #[test]
     fn only_disjoint_ranges_count_as_a_difference() {
         let of = |a: &[f64], b: &[f64], goal| {
-            let pair = Pair::of("demo", &verdict("x", a, goal), &verdict("x", b, goal));
+            let pair = Pair::of("demo", &verdict("x", a, goal), &verdict("x", b, goal), false);
             (pair.spreads_overlap, pair.conclusion)
         };
         let (low, high, between) = ([1.0, 1.1, 1.2], [2.0, 2.1, 2.2], [1.1, 1.5, 2.0]);
@@ -188,6 +195,16 @@ mod tests {
         assert_eq!(of(&low, &high, Goal::Reported), (Some(false), "more"));
         assert_eq!(of(&[1.0], &high, at_most), (None, "measured once: unknown"));
         assert_eq!(of(&[], &[], at_most), (None, "too few samples"));
+    }
+
+    #[test]
+    fn one_value_of_the_exact_machine_is_enough_for_a_difference() {
+        let of = |a, b| {
+            Pair::of("demo", &verdict("x", &[a], Goal::AtMost(1.0)), &verdict("x", &[b], Goal::AtMost(1.0)), true)
+        };
+        assert_eq!(of(1.0, 1.02).conclusion, "worse");
+        assert_eq!(of(1.0, 0.98).conclusion, "better");
+        assert_eq!(of(1.0, 1.009).conclusion, "no difference seen");
     }
 
     #[test]

@@ -14,6 +14,9 @@ pub(super) struct Definition {
     pub about: String,
     pub title: String,
     pub question: String,
+    /// See [`Experiment::is_exact`](super::Experiment::is_exact).
+    #[serde(default)]
+    pub exact: bool,
     pub answer: Option<Answer>,
     #[serde(default)]
     pub server: IndexMap<String, ServerText>,
