@@ -20,7 +20,7 @@ const ALL: &[(&str, &str, &str)] = experiments!(
     "families" "soft" "ocbench" "bursts" "player" "queue" "auto" "rules" "fairness" "priorities" "groups" "idle"
     "memory" "scale" "crowds" "blocking" "cut" "sync" "tracing" "interactive" "xorg" "animation" "intervals"
     "intervals_latency" "intervals_ends" "xmark" "system_calls" "expose" "drag_priorities" "endtoend" "simulation"
-    "starts" "grid" "near" "near_cost" "drop"
+    "starts" "grid" "near" "near_cost" "drop" "instructions"
 );
 
 pub fn all() -> Vec<Experiment> {
