@@ -33,6 +33,7 @@ help:
 	@echo 'make test-servers'
 	@echo '                runs the tests of servers, of the programs and of libxqos'
 	@echo 'make test-lab   runs the tests with the programs of the lab (needs scripts/setup --for lab)'
+	@echo 'make test-machine  runs tests in virtual machines (needs scripts/setup --for machine)'
 	@echo 'make proto      generates the types of the extension in Rust and C from proto/xqos.xml'
 	@echo 'make lint       checks formatting, clippy, shell and page scripts, and man pages'
 	@echo 'make deb        builds Debian packages in target/deb; scripts/check-packages tests them'
@@ -120,6 +121,11 @@ test-lab: build
 	$(CARGO) test --locked -p xqos-lab --lib -- --ignored fleet::
 	$(SHOW_SKIPS)
 
+# In virtual machines; docs/machine.md says how long it takes.
+test-machine: build
+	scripts/check-exact
+	scripts/try-machine
+
 define SHOW_SKIPS
 @cat $(SKIPS)
 @if [ -n "$$CI" ] && [ -s $(SKIPS) ]; then echo 'CI must run all tests: install what is missing, or change the test'; exit 1; fi
@@ -150,4 +156,4 @@ clean:
 	rm -rf target
 	$(MAKE) -C libxqos clean
 
-.PHONY: help build demo bench test test-pure test-servers run-pure run-servers test-lab proto lint deb install uninstall clean
+.PHONY: help build demo bench test test-pure test-servers run-pure run-servers test-lab test-machine proto lint deb install uninstall clean
