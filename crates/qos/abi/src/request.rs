@@ -24,12 +24,12 @@ impl Subject {
 }
 
 impl Setting {
-    /// [`Setting::Reservation`] in microseconds, the unit on the wire.
+    /// Makes a [`Setting::Reservation`] from times in microseconds, the unit on the wire.
     pub fn reservation(budget_us: u32, period_us: u32, kind: impl Into<ReservationKind>) -> Setting {
         Setting::Reservation(reservation(budget_us, period_us, kind))
     }
 
-    /// [`Setting::Pacing`] in microseconds, the unit on the wire.
+    /// Makes a [`Setting::Pacing`] from times in microseconds, the unit on the wire.
     pub fn pacing(limit_us: u32, floor_us: u32) -> Setting {
         let [limit_ns, floor_ns] = [limit_us, floor_us].map(|us| u64::from(us) * 1000);
         Setting::Pacing(Pacing { limit_ns, floor_ns })

@@ -228,7 +228,7 @@ fn launcher(case: &Case) -> Result<Option<Command>> {
     Ok(Some(command))
 }
 
-/// Reserved fraction of the server.
+/// The fraction of the server's time that is reserved for the clients which `is_meant` selects.
 fn share_reserved(control: &Control, is_meant: impl Fn(&ClientEntry) -> bool) -> Result<f64> {
     let clients = control.clients()?.clients;
     let reserved = clients.iter().filter(|client| is_meant(client) && client.period_us > 0);

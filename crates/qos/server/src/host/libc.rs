@@ -185,7 +185,7 @@ impl Libc {
     /// Records arrivals of clients that the server does not listen to.
     fn note_muted_arrivals(&mut self) {
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; 16];
-        // Events that do not fit into this array are reported again.
+        // Events that do not fit into this array stay pending until the next call.
         let count = real_libc::epoll_wait_now(self.waiting.as_raw_fd(), &mut events);
         for event in &events[..count] {
             if let Some(known) = self.known_mut(ClientId(event.u64 as u16)) {

@@ -237,7 +237,7 @@ fn pictures_in_shared_memory_are_drawn_and_read_back_by_every_method() {
     server.assert_armed();
 }
 
-/// Checks that each descriptor reaches its request even if there is more work than a single read returns.
+/// Checks that each descriptor reaches its request even if the client sends more than a single read returns.
 fn assert_each_descriptor_finds_its_request(server: &Fixture) {
     let _busy = Busy::start(server);
     let painter = Painter::connect(server);

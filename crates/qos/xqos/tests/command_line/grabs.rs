@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Servers that serve no client because of a server grab, or accept no client because they are full.
+//! Commands during a server grab, when only its holder is served, and on a full server, which accepts no client.
 
 use crate::fixture::{Folder, Running, Server, eventually};
 use std::io::{Read, Write};

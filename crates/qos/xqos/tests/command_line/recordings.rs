@@ -35,7 +35,7 @@ impl Recording {
         Recording { process, said }
     }
 
-    /// Waits until it exits, and returns its later output.
+    /// Waits until the recording exits, and returns what it printed after its first line.
     #[track_caller]
     pub fn ended(mut self, status: i32) -> String {
         let ended = self.process.ended();

@@ -2,8 +2,8 @@
 //! The fields of a message as text: `wid 0x400001`, `name "WM_NAME"`.
 //!
 //! Field positions come from a table that `crates/ground/x11/data/fields.py` generates from the protocol description.
-//! The parsers of x11rb allocate memory for any count that a message states, which is unsafe for a hostile capture, and
-//! support only the native byte order. Fields after a field of variable length can be missing.
+//! x11rb's parsers are not used: they support only the native byte order, and allocate memory for any count that a
+//! message states, which a hostile capture can abuse. Fields after a field of variable length can be missing.
 
 use crate::observe::{Kind, Message};
 use std::collections::HashMap;

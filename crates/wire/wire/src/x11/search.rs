@@ -74,7 +74,7 @@ impl Search {
     }
 
     /// Finds the first offset where messages start, in one byte order. The next `missing` bytes were not captured.
-    /// `check` returns the length of the message that may start with these bytes.
+    /// `check` takes the bytes from a possible boundary, and returns the length of the message that would start there.
     pub fn find(&mut self, order: ByteOrder, missing: u64, check: impl Fn(&[u8]) -> Length) -> Option<u64> {
         let mut scan = std::mem::take(&mut self.scans[order as usize]);
         let found = self.scan(&mut scan, missing, &check);

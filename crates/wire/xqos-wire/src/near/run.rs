@@ -224,7 +224,7 @@ impl Loop {
         self.fonts_to_come += begun.filter(|has_begun| *has_begun).count();
     }
 
-    /// Answers held questions if the replies have arrived. If replies are late or impossible, stops waiting for them.
+    /// Answers held requests if the replies to our own queries have arrived. Does not wait for late or impossible ones.
     fn go_on(&mut self) {
         if let Some(scout) = &mut self.scout {
             scout.state.create_missing(&mut self.store);

@@ -2,8 +2,8 @@
 //! Finds the boundaries of requests in what a client has sent (X11 protocol, appendix B; BIG-REQUESTS).
 //!
 //! The server reads when its buffer holds no complete request. A read of the buffer's whole size means that the buffer
-//! is empty, and the data begin with a request. The lengths in the headers give the other boundaries. Only the missing
-//! length of an incomplete request is remembered between reads, so a mistake ends when the buffer is empty.
+//! is empty, and the data begin with a request. The lengths in the headers give the other boundaries. Between reads,
+//! xqos remembers only how much of the last request is missing. A wrong boundary is forgotten when the buffer is empty.
 
 use xqos_x11::ByteOrder;
 use xqos_x11::codes::FIRST_EXTENSION;

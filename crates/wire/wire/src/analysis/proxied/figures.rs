@@ -54,7 +54,7 @@ impl Proxied {
 }
 
 impl ProxyFigures {
-    /// The sum of all names, as a row.
+    /// The sum of the rows of all names, as a row with the name `all`.
     pub fn sum(&self) -> LeftFigures {
         let ProxyFigures { waits, left, saving_s, .. } = *self;
         LeftFigures { name: "all".to_owned(), waits, left, saving_s }

@@ -77,7 +77,7 @@ fn faked(message: &Message<'_>) -> Option<Range<u64>> {
     matches!(message.bytes.get(4)?, &KEY_PRESS_EVENT | &KEY_RELEASE_EVENT).then_some(5..6)
 }
 
-/// The event at byte 12 of the request.
+/// The bytes to overwrite in a SendEvent request, whose event begins at byte 12.
 fn sent_event(message: &Message<'_>) -> Option<Range<u64>> {
     const AT: u64 = 12;
     let code = message.bytes.get(AT as usize)? & 0x7f;

@@ -157,7 +157,7 @@ impl CutServer {
     /// Exchanges the request that the client's procedure sees.
     ///
     /// # Safety
-    /// `request` points to this many words, until the next call.
+    /// `request` points to `words` units of four bytes, which stay valid until the next call for this client.
     pub unsafe fn set_request(&self, client: LiveClient, request: *mut u8, words: u32) {
         unsafe { xqos_client_set_request(client.raw(), request, words) }
     }
