@@ -3,7 +3,7 @@
 
 `Desktop` is a machine with a disk, a screen, a keyboard and a pointer: Xorg with the kernel's mode setting, libinput,
 lightdm, Xfce. `exact` runs one command on a machine whose clock counts instructions: one nanosecond is one instruction,
-and time in which the processor is idle passes at once. That machine has no disk, no network and no input: everything
+and time in which the processor is idle takes none. That machine has no disk, no network and no input: everything
 that it reads is in memory when it starts. Nothing from outside reaches it, so the same files give the same run, to the
 last instruction, however busy the host is.
 

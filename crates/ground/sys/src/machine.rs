@@ -25,7 +25,7 @@ fn parse_ticks(stat: &str) -> Option<Ticks> {
     Some(Ticks { busy: user + nice + system + irq + softirq, idle: idle + iowait, steal })
 }
 
-/// Time in which processors ran tasks since the machine was started, in nanoseconds; zero if the kernel does not report it.
+/// Time in which processors have run tasks, in nanoseconds; zero if the kernel does not report it.
 pub fn busy_ns() -> u64 {
     parse_busy(&read("/proc/schedstat"))
 }

@@ -90,7 +90,7 @@ unsafe extern "C" {
 }
 
 // All calls happen on the server's thread, in a request procedure or between two slices, and the shim's functions keep
-// no pointer. By the invariant of `LiveClient`, its record is alive. `CutServer` holds only symbols of the declared kinds.
+// no pointer. By the invariant of `LiveClient`, its record is alive. The symbols of `CutServer` are of these kinds.
 #[allow(clippy::undocumented_unsafe_blocks, reason = "the comment above holds for each block of this impl")]
 impl CutServer {
     pub fn find(symbols: &Symbols) -> Option<CutServer> {
