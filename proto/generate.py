@@ -267,8 +267,8 @@ def ranges(protocol):
 
 def rust(protocol):
     lines = ["// SPDX-License-Identifier: MIT", f"//! The messages of XQOS. {MADE}", "",
-             "use crate::bytes::{Malformed, Reader, Writer};", "use crate::label::Label;",
-             "use crate::trace::Level;", "use crate::values::{NO_RESERVATION, PolicyChange, Subject};", "use crate::wire::{Field, Word};",
+             "use crate::bytes::{ByteReader, ByteWriter, Malformed};", "use crate::label::Label;",
+             "use crate::trace::Level;", "use crate::values::{NO_RESERVATION, PolicyChange, Subject};", "use crate::wire::{WireField, Word};",
              "use xqos_core::{Pacing, PolicyKind, Reservation};", "use xqos_x11::ByteOrder;", "", "bits! {"]
     for name in BITS:
         doc, items = protocol.enums[name]
