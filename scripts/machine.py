@@ -9,6 +9,7 @@ last instruction, however busy the host is.
 
 Images are built once for each suite from the distribution's packages and kept in target/machine.
 """
+import fcntl
 import hashlib
 import io
 import json
@@ -34,7 +35,7 @@ DESKTOP_PACKAGES = """linux-image-amd64 systemd-sysv udev kmod dbus dbus-user-se
  libgl1-mesa-dri libegl1 libgbm1 fonts-dejavu-core adwaita-icon-theme libpcap0.8 xvfb xrdp xorgxrdp
  bookworm:freerdp2-x11 trixie:freerdp3-x11"""
 # Not needed to run an experiment, and half of the image. The kernel has all drivers of the exact machine built in.
-LEFT_OUT = "boot", "lib/modules", "usr/lib/modules", "usr/share/doc", "usr/share/man", "usr/share/locale", "var/cache", "var/lib/apt"
+LEFT_OUT = "boot", "lib/modules", "usr/lib/modules", "usr/share/doc", "usr/share/man", "usr/share/locale", "var/cache/apt", "var/lib/apt"
 # Runs as root of the new installation, before it becomes an image.
 PREPARE_DESKTOP = r"""set -e
 useradd -m -s /bin/bash -G video,input,audio user
@@ -117,15 +118,22 @@ def image(suite, kind, mirror=None):
     FOLDER.mkdir(parents=True, exist_ok=True)
     content = {"exact": [EXACT_PACKAGES, str(LEFT_OUT)], "desktop": [DESKTOP_PACKAGES, PREPARE_DESKTOP]}[kind]
     name = f"{suite}-{kind}-{hashlib.sha256(''.join(content).encode()).hexdigest()[:8]}"
-    if not (FOLDER / f"{name}.vmlinuz").exists():
-        for old in FOLDER.glob(f"{suite}-{kind}-*"):
-            old.unlink()
-        with tempfile.TemporaryDirectory(prefix="building-", dir=FOLDER) as building:
-            (build_exact if kind == "exact" else build_desktop)(suite, pathlib.Path(building), mirror)
-            # The kernel comes last: an image without one is not complete.
-            for made in sorted(pathlib.Path(building).iterdir(), key=lambda path: path.name == "vmlinuz"):
-                made.rename(FOLDER / f"{name}.{made.name}")
+    with open(FOLDER / "lock", "w") as lock:
+        # Another run may be building the same image.
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (FOLDER / f"{name}.vmlinuz").exists():
+            build(suite, kind, name, mirror)
     return FOLDER / name
+
+
+def build(suite, kind, name, mirror):
+    for old in FOLDER.glob(f"{suite}-{kind}-*"):
+        old.unlink()
+    with tempfile.TemporaryDirectory(prefix="building-", dir=FOLDER) as building:
+        (build_exact if kind == "exact" else build_desktop)(suite, pathlib.Path(building), mirror)
+        # The kernel comes last: an image without one is not complete.
+        for made in sorted(pathlib.Path(building).iterdir(), key=lambda path: path.name == "vmlinuz"):
+            made.rename(FOLDER / f"{name}.{made.name}")
 
 
 def build_exact(suite, building, mirror):
@@ -168,11 +176,11 @@ class Cpio:
     def __init__(self, file):
         self.file, self.numbers = file, {}
 
-    def add(self, name, mode, data=b"", owner=(0, 0), device=(0, 0), link=None):
+    def add(self, name, mode, data=b"", owner=(0, 0), changed=0, device=(0, 0), link=None):
         """Adds a file. A hard link has no data: it has the number of the file to which it links."""
         number = self.numbers.setdefault(link or name, len(self.numbers) + 1)
         name = name.encode() + b"\0"
-        fields = number, mode, *owner, 2 if mode & 0o100000 else 1, 0, len(data), 0, 0, *device, len(name), 0
+        fields = number, mode, *owner, 2 if mode & 0o100000 else 1, changed, len(data), 0, 0, *device, len(name), 0
         self.write(b"070701" + b"".join(b"%08X" % field for field in fields) + name)
         self.write(data)
 
@@ -185,7 +193,9 @@ class Cpio:
         kind = kinds.get(member.type, 0o100000)
         data = member.linkname.encode() if member.issym() else tar.extractfile(member).read() if member.isreg() else b""
         link = member.linkname.removeprefix("./") if member.islnk() else None
-        self.add(name or ".", kind | member.mode, data, (member.uid, member.gid), (member.devmajor, member.devminor), link)
+        # Caches, such as fontconfig's, are valid only with the time of the last change.
+        owner, device = (member.uid, member.gid), (member.devmajor, member.devminor)
+        self.add(name or ".", kind | member.mode, data, owner, int(member.mtime), device, link)
 
     def end(self):
         self.add("TRAILER!!!", 0)
