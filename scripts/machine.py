@@ -27,7 +27,7 @@ FOLDER = pathlib.Path(__file__).resolve().parent.parent / "target/machine"
 SUITES = "bookworm", "trixie"
 EXACT_PACKAGES = """linux-image-amd64 kmod mount procps iproute2 psmisc python3-minimal xvfb xserver-xephyr x11-apps
  x11-utils x11-xserver-utils x11-xkb-utils xauth xterm xfonts-base twm openbox xfwm4 picom weston xwayland
- tigervnc-standalone-server dbus libpcap0.8"""
+ tigervnc-standalone-server dbus fontconfig libpcap0.8"""
 DESKTOP_PACKAGES = """linux-image-amd64 systemd-sysv udev kmod dbus dbus-user-session libpam-systemd polkitd
  openssh-server procps iproute2 psmisc kbd curl python3-minimal xserver-xorg-core xserver-xorg-input-libinput
  xserver-xorg-legacy xinit x11-apps x11-utils x11-xserver-utils x11-xkb-utils xauth xdotool xinput xterm xfonts-base
@@ -36,6 +36,8 @@ DESKTOP_PACKAGES = """linux-image-amd64 systemd-sysv udev kmod dbus dbus-user-se
  bookworm:freerdp2-x11 trixie:freerdp3-x11"""
 # Not needed to run an experiment, and half of the image. The kernel has all drivers of the exact machine built in.
 LEFT_OUT = "boot", "lib/modules", "usr/lib/modules", "usr/share/doc", "usr/share/man", "usr/share/locale", "var/cache/apt", "var/lib/apt"
+# The archive of the exact machine has times in seconds, and fontconfig's cache is valid only if they are the same.
+PREPARE_EXACT = "find /usr/share/fonts -type d -exec touch -d @1700000000 {} + && fc-cache -f"
 # Runs as root of the new installation, before it becomes an image.
 PREPARE_DESKTOP = r"""set -e
 useradd -m -s /bin/bash -G video,input,audio user
@@ -116,7 +118,7 @@ def install(suite, packages, target, mirror, *options):
 def image(suite, kind, mirror=None):
     """Returns the path of an image without its ending; builds it if there is none of today's packages."""
     FOLDER.mkdir(parents=True, exist_ok=True)
-    content = {"exact": [EXACT_PACKAGES, str(LEFT_OUT)], "desktop": [DESKTOP_PACKAGES, PREPARE_DESKTOP]}[kind]
+    content = {"exact": [EXACT_PACKAGES, str(LEFT_OUT), PREPARE_EXACT], "desktop": [DESKTOP_PACKAGES, PREPARE_DESKTOP]}[kind]
     name = f"{suite}-{kind}-{hashlib.sha256(''.join(content).encode()).hexdigest()[:8]}"
     with open(FOLDER / "lock", "w") as lock:
         # Another run may be building the same image.
@@ -138,7 +140,8 @@ def build(suite, kind, name, mirror):
 
 def build_exact(suite, building, mirror):
     tar = building / "tar"
-    install(suite, EXACT_PACKAGES, tar, mirror, "--format=tar")
+    hook = f"""--customize-hook=chroot "$1" sh -c '{PREPARE_EXACT}'"""
+    install(suite, EXACT_PACKAGES, tar, mirror, "--format=tar", hook)
     with tarfile.open(tar) as files, open(building / "cpio", "wb") as cpio:
         archive = Cpio(cpio)
         for member in files:
