@@ -77,9 +77,12 @@ impl Host {
         Host { release, xwayland, process, vendor }
     }
 
-    /// The program's name, or the vendor if the program is unknown.
+    /// The program's name, or the vendor if the program is unknown. Only the command line of another user's process can
+    /// be read.
     pub fn name(&self) -> &str {
-        let program = self.process.as_ref().and_then(|process| process.program.as_deref());
+        let process = self.process.as_ref();
+        let command = || Some(Path::new(process?.command.first()?));
+        let program = process.and_then(|process| process.program.as_deref()).or_else(command);
         program.and_then(Path::file_name).and_then(|name| name.to_str()).unwrap_or(&self.vendor)
     }
 }

@@ -224,6 +224,9 @@ fn advice(host: &Host, service: Option<&Service>) -> Option<String> {
         );
     }
     Some(match process.missing {
+        None if host.name() == "Xorg" => {
+            format!("{}; if that does not help, run `xqos doctor` as root", xorg_advice(&process.command))
+        }
         None => format!("process {} cannot be inspected by this user: run this as root", process.pid),
         Some(_) if host.name() == "Xorg" => xorg_advice(&process.command),
         Some(_) => {
@@ -402,6 +405,9 @@ mod tests {
         assert!(advised(&xwayland).contains("xqos xwayland install"));
         assert!(advised(&host("/usr/bin/Xvfb", Some(vec!["clients"]), false)).contains("xqos server --"));
         assert!(advised(&host("/usr/bin/Xvfb", None, false)).contains("as root"));
+        let mut unreadable = host("/usr/lib/xorg/Xorg", None, false);
+        unreadable.process.as_mut().unwrap().program = None;
+        assert!(advised(&unreadable).contains("xorg.conf.d"), "lightdm runs Xorg as root: {}", advised(&unreadable));
         assert!(advised(&host("/usr/bin/Xvfb", Some(vec![]), true)).contains("server's log"));
         let elsewhere = Host { process: None, ..host("Xvfb", None, false) };
         assert!(advised(&elsewhere).contains("another machine"));
