@@ -320,6 +320,9 @@ class Desktop:
         """Ends the machine as a power cut does, and removes its disk."""
         if self.pid():
             self.ask("quit")
+            # QEMU removes its file of the process when it ends.
+            while self.pid():
+                time.sleep(0.05)
         for user in "root", "user":
             subprocess.run(["ssh", *self.ssh, "-O", "exit", f"{user}@127.0.0.1"], stderr=subprocess.DEVNULL)
         shutil.rmtree(self.sockets, ignore_errors=True)
