@@ -122,9 +122,9 @@ test-lab: build
 	$(SHOW_SKIPS)
 
 # In virtual machines; docs/machine.md says how long it takes.
-test-machine: build
+test-machine: build deb
 	scripts/check-exact
-	scripts/try-machine
+	scripts/try-machine --suite bookworm --suite trixie
 
 define SHOW_SKIPS
 @cat $(SKIPS)
