@@ -27,7 +27,7 @@ FOLDER = pathlib.Path(__file__).resolve().parent.parent / "target/machine"
 SUITES = "bookworm", "trixie"
 EXACT_PACKAGES = """linux-image-amd64 kmod mount procps iproute2 psmisc python3-minimal xvfb xserver-xephyr x11-apps
  x11-utils x11-xserver-utils x11-xkb-utils xauth xterm xfonts-base twm openbox xfwm4 picom weston xwayland
- tigervnc-standalone-server dbus fontconfig libpcap0.8"""
+ tigervnc-standalone-server dbus fontconfig mpv libpcap0.8"""
 DESKTOP_PACKAGES = """linux-image-amd64 systemd-sysv udev kmod dbus dbus-user-session libpam-systemd polkitd
  openssh-server procps iproute2 psmisc kbd curl python3-minimal xserver-xorg-core xserver-xorg-input-libinput
  xserver-xorg-legacy xinit x11-apps x11-utils x11-xserver-utils x11-xkb-utils xauth xdotool xinput xterm xfonts-base
