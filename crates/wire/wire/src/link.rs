@@ -21,9 +21,9 @@
 //! ```no_run
 //! use std::process::Command;
 //! use xqos_wire::link::shape::Shape;
-//! use xqos_wire::link::{Link, Settings, Side};
+//! use xqos_wire::link::{Link, LinkSettings, Side};
 //!
-//! let settings = Settings::from(Shape { delay_ns: 10_000_000, ..Shape::default() });
+//! let settings = LinkSettings::from(Shape { delay_ns: 10_000_000, ..Shape::default() });
 //! let link = Link::start(&settings)?;
 //! link.command_in(Side::Client, Command::new("ping").args(["-c", "1", "10.0.0.1"])).status()?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
