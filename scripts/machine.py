@@ -95,19 +95,20 @@ def run(*command, **options):
     return subprocess.run([str(word) for word in command], check=True, **options)
 
 
-def output(*command):
-    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout
+def library(function):
+    """What a function of scripts/lib.sh prints."""
+    command = ["sh", "-c", f". scripts/lib.sh; {function}"]
+    return subprocess.run(command, cwd=FOLDER.parent.parent, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout
 
 
 def install(suite, packages, target, mirror, *options):
     need("mmdebstrap")
-    mirror = mirror or (output("apt-get", "indextargets", "--format", "$(REPO_URI)", "Origin: Debian", "Label: Debian").split() or [None])[0]
+    mirror = mirror or library("debian_mirror machine").strip()
     if not mirror:
         raise Failure("this system's package sources have no Debian mirror; give one with --mirror URL")
+    (FOLDER / "apt.conf").write_text(library("apt_options"))
     names = [name.removeprefix(suite + ":") for name in packages.split()]
-    wanted = "Acquire::http", "Acquire::https", "Acquire::Check", "Acquire::Retries"
-    apt = [f"--aptopt={line}" for line in output("apt-config", "dump").splitlines() if line.startswith(wanted) and '""' not in line]
-    command = ["mmdebstrap", "--quiet", "--variant=minbase", *apt, '--aptopt=APT::Install-Recommends "false"', *options,
+    command = ["mmdebstrap", "--quiet", "--variant=minbase", f"--aptopt={FOLDER}/apt.conf", '--aptopt=APT::Install-Recommends "false"', *options,
                "--include=" + ",".join(name for name in names if ":" not in name), suite, target, mirror]
     print(f"machine: installing {suite} from {mirror}; this takes some minutes", file=sys.stderr, flush=True)
     with open(FOLDER / f"{suite}.log", "w") as log:
