@@ -27,7 +27,7 @@ FOLDER = pathlib.Path(__file__).resolve().parent.parent / "target/machine"
 SUITES = "bookworm", "trixie"
 EXACT_PACKAGES = """linux-image-amd64 kmod mount procps iproute2 psmisc python3-minimal xvfb xserver-xephyr x11-apps
  x11-utils x11-xserver-utils x11-xkb-utils xauth xterm xfonts-base twm openbox xfwm4 picom weston xwayland
- tigervnc-standalone-server dbus fontconfig mpv libpcap0.8"""
+ tigervnc-standalone-server dbus fontconfig chromium mpv libpcap0.8"""
 DESKTOP_PACKAGES = """linux-image-amd64 systemd-sysv udev kmod dbus dbus-user-session libpam-systemd polkitd
  openssh-server procps iproute2 psmisc kbd curl python3-minimal xserver-xorg-core xserver-xorg-input-libinput
  xserver-xorg-legacy xinit x11-apps x11-utils x11-xserver-utils x11-xkb-utils xauth xdotool xinput xterm xfonts-base
@@ -226,7 +226,7 @@ def exact(suite, files, command, results, mirror=None):
                 archive.add(name, 0o100000 | mode, data)
             archive.end()
         ports = [part for port in ("kernel", "output", "files") for part in ("-serial", f"file:{folder / port}")]
-        machine = subprocess.Popen([*QEMU, *EXACT, "-m", "3072", "-no-reboot", "-kernel", f"{base}.vmlinuz", "-initrd", folder / "initrd",
+        machine = subprocess.Popen([*QEMU, *EXACT, "-m", "4096", "-no-reboot", "-kernel", f"{base}.vmlinuz", "-initrd", folder / "initrd",
                                     "-append", f"console=ttyS0 panic=-1 {EXACT_KERNEL}", *ports], stdin=subprocess.DEVNULL)
         try:
             follow(machine, folder / "output")
