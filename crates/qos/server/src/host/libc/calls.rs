@@ -195,9 +195,21 @@ pub unsafe extern "C" fn read(fd: c_int, buffer: *mut c_void, most: usize) -> is
 /// The rules of recvmsg(2) apply.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn recvmsg(fd: c_int, message: *mut libc::msghdr, flags: c_int) -> isize {
+    if !CLIENTS.has(fd) {
+        // SAFETY: guaranteed by the caller.
+        return unsafe { (real().recvmsg)(fd, message, flags) };
+    }
+    // SAFETY: guaranteed by the caller.
+    unsafe { read_message(fd, message, flags) }
+}
+
+/// # Safety
+/// The rules of recvmsg(2) apply.
+#[inline(never)]
+unsafe fn read_message(fd: RawFd, message: *mut libc::msghdr, flags: c_int) -> isize {
     // SAFETY: the caller guarantees a message with `msg_iovlen` parts.
     let part = unsafe { message.as_ref() }.filter(|message| message.msg_iovlen == 1).map(|message| message.msg_iov);
-    let Some(part) = part.filter(|_| is_client(fd)) else {
+    let Some(part) = part.filter(|_| instance::is_server_thread()) else {
         // SAFETY: guaranteed by the caller.
         return unsafe { (real().recvmsg)(fd, message, flags) };
     };
@@ -221,6 +233,18 @@ pub unsafe extern "C" fn recvmsg(fd: c_int, message: *mut libc::msghdr, flags: c
 /// The rules of writev(2) apply.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn writev(fd: c_int, parts: *const libc::iovec, count: c_int) -> isize {
+    if !CLIENTS.has(fd) {
+        // SAFETY: guaranteed by the caller.
+        return unsafe { (real().writev)(fd, parts, count) };
+    }
+    // SAFETY: guaranteed by the caller.
+    unsafe { write_parts(fd, parts, count) }
+}
+
+/// # Safety
+/// The rules of writev(2) apply.
+#[inline(never)]
+unsafe fn write_parts(fd: RawFd, parts: *const libc::iovec, count: c_int) -> isize {
     // SAFETY: guaranteed by the caller.
     let written = unsafe { (real().writev)(fd, parts, count) };
     // SAFETY: guaranteed by the caller.

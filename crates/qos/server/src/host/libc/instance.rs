@@ -66,7 +66,8 @@ pub fn end() -> bool {
 }
 
 pub fn is_server_thread() -> bool {
-    THREAD.load(Ordering::Relaxed) == this_thread()
+    let thread = THREAD.load(Ordering::Relaxed);
+    thread != 0 && thread == this_thread()
 }
 
 /// Returns true if this is the server's epoll and the caller is the server's thread.
