@@ -20,6 +20,7 @@ use rustix::thread::gettid;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
 use xqos_core::{Supply, Time};
 use xqos_sys::Attributes;
 
@@ -89,6 +90,13 @@ impl Loan {
         if Attributes::of(self.server).is_ok_and(|server| server.reservation().is_some()) {
             // Without the privilege, the watcher keeps its default priority.
             let _ = Attributes::real_time(WATCHER_PRIORITY).give(0);
+        }
+    }
+
+    /// Waits until the watcher thread, which was started, is registered.
+    pub fn wait_for_watcher(&self) {
+        while self.watcher.load(Ordering::SeqCst) == 0 {
+            std::thread::sleep(Duration::from_micros(50));
         }
     }
 

@@ -93,7 +93,7 @@ struct DixSlice {
 impl Dix {
     pub fn new(symbols: &'static Symbols, extension: &ExtensionEntry, settings: &Settings) -> Result<Dix, Error> {
         let wakeup_timer = kernel::new_timer().map_err(Error::Timer)?;
-        let watcher = Watcher::start(|| symbols.end_slice(), wakeup_timer.as_raw_fd(), settings.fault);
+        let watcher = Watcher::new(|| symbols.end_slice(), wakeup_timer.as_raw_fd(), settings.fault);
         Ok(Dix {
             symbols,
             clients: Vec::new(),

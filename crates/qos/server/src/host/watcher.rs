@@ -8,7 +8,8 @@
 //!
 //! Section 9.3 of Packard's paper asks how to learn of new data without a select call. This thread does so at little
 //! cost: a socket is armed one-shot, only while its client is idle and the running slice could be cut short, and the
-//! timer is set at most once per slice. On an idle server the thread sleeps.
+//! timer is set at most once per slice. On an idle server the thread sleeps. It starts when it is first needed, because
+//! system calls are cheaper in a process with one thread.
 //!
 //! The server's thread and the watcher share [`Shared`] without a lock: if the kernel preempted a lock holder, the
 //! whole server would wait. The watcher's view may be slightly out of date. At worst, a slice ends needlessly or is not
@@ -37,9 +38,10 @@ use crate::mechanism::settings::PlannedFault;
 use server_fds::ServerFds;
 use shared::{Shared, Slot};
 use std::io;
+use std::mem;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use thread::WatcherThread;
 use xqos_core::{ClientId, Contest, Rank, Time};
@@ -60,15 +62,28 @@ pub struct Watcher {
     /// The server's own descriptors ([`ServerFds::gathered`]).
     of_server: Arc<OwnedFd>,
     stop: OwnedFd,
-    thread: Option<JoinHandle<()>>,
+    thread: ThreadState,
     slices: u64,
     in_slice: bool,
 }
 
+enum ThreadState {
+    /// Not needed yet; this runs on the thread.
+    NotStarted(Box<dyn FnOnce() + Send>),
+    Started(JoinHandle<()>),
+    None,
+}
+
+impl std::fmt::Debug for ThreadState {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        f.write_str(if matches!(self, ThreadState::Started(_)) { "started" } else { "not started" })
+    }
+}
+
 impl Watcher {
-    /// Starts the watcher for the calling thread, which must be the server's. `end_slice` makes the server end a slice.
-    /// `polled` is a descriptor that the server polls for us. `fault` is a deliberate fault of a test.
-    pub fn start(
+    /// A watcher for the calling thread, which must be the server's. `end_slice` makes the server end a slice. `polled`
+    /// is a descriptor that the server polls for us. `fault` is a deliberate fault of a test.
+    pub fn new(
         end_slice: impl Fn() + Send + 'static,
         polled: RawFd,
         fault: Option<PlannedFault>,
@@ -89,18 +104,36 @@ impl Watcher {
         }
         let (its_shared, early_end, faults) = (Arc::clone(&shared), EarlyEnd::default(), FaultCounter::new(fault));
         let mut run = WatcherThread { shared: its_shared, server_fds, end_slice, early_end, faults };
-        let (is_here, here) = mpsc::channel();
-        let thread = spawn("xqos-watcher", move || {
-            run.shared.loan.watcher_is_here();
-            let _ = is_here.send(());
+        let work = move || {
             if fault::guarded(|| run.run()).is_err() {
                 run.shared.failed.store(true, Ordering::Release);
             }
-        })?;
-        // From now on there is a thread that a loan can raise.
-        let _ = here.recv();
-        let (update_at, thread) = (Time(0), Some(thread));
-        Ok(Watcher { shared, update_at, of_server, stop, thread, slices: 0, in_slice: false })
+        };
+        let thread = ThreadState::NotStarted(Box::new(work));
+        Ok(Watcher { shared, update_at: Time(0), of_server, stop, thread, slices: 0, in_slice: false })
+    }
+
+    fn start(&mut self) {
+        let ThreadState::NotStarted(work) = mem::replace(&mut self.thread, ThreadState::None) else { return };
+        match spawn("xqos-watcher", work) {
+            Ok(thread) => self.thread = ThreadState::Started(thread),
+            Err(_) => self.shared.failed.store(true, Ordering::Release),
+        }
+    }
+
+    fn start_if_needed(&mut self) {
+        if matches!(self.thread, ThreadState::NotStarted(_)) {
+            self.start();
+        }
+    }
+
+    /// Begins a loan, for which there must be a thread that can lower the server again.
+    pub fn begin_loan(&mut self) -> io::Result<()> {
+        self.start_if_needed();
+        if matches!(self.thread, ThreadState::Started(_)) {
+            self.shared.loan.wait_for_watcher();
+        }
+        self.shared.loan.begin()
     }
 
     /// The approximate memory of a watcher in bytes.
@@ -108,7 +141,7 @@ impl Watcher {
         size_of::<Shared>() + ClientId::LIMIT * size_of::<Slot>()
     }
 
-    /// False after a fault in the watcher thread.
+    /// False after a fault in the watcher thread, or if it could not be started.
     pub fn is_alive(&self) -> bool {
         !self.shared.failed.load(Ordering::Acquire)
     }
@@ -129,7 +162,8 @@ impl Watcher {
 
     /// Watches the socket of an idle client. `known`: the socket was armed before on this connection. `loan_ns`: how
     /// long the client's arrival may raise the server; 0 without a budget.
-    pub fn arm(&self, client: ClientId, fd: RawFd, known: bool, rank: Rank, loan_ns: u64) -> io::Result<()> {
+    pub fn arm(&mut self, client: ClientId, fd: RawFd, known: bool, rank: Rank, loan_ns: u64) -> io::Result<()> {
+        self.start_if_needed();
         let slot = &self.shared.slots[usize::from(client.0)];
         self.set_rank(client, rank);
         slot.loan_ns.store(loan_ns, Ordering::Relaxed);
@@ -169,6 +203,7 @@ impl Watcher {
 
     /// Starts a slice that ends at `until` at the latest. Not called for a slice that cannot end early.
     pub fn slice_begins(&mut self, contest: &Contest, until: Time) {
+        self.start_if_needed();
         self.slices += 1;
         self.in_slice = true;
         self.shared.publish_contest(contest);
@@ -182,7 +217,7 @@ impl Watcher {
 
     /// Ends the slice. If it was ended early, returns the processor time (ns) that the last request took after that.
     pub fn slice_ends(&mut self) -> Option<u64> {
-        if !std::mem::take(&mut self.in_slice) {
+        if !mem::take(&mut self.in_slice) {
             return None;
         }
         self.shared.slice.store(0, Ordering::Release);
@@ -203,7 +238,7 @@ impl Drop for Watcher {
     fn drop(&mut self) {
         self.shared.stop.store(true, Ordering::SeqCst);
         notify(&self.stop);
-        if let Some(thread) = self.thread.take() {
+        if let ThreadState::Started(thread) = mem::replace(&mut self.thread, ThreadState::None) {
             let _ = thread.join();
         }
     }

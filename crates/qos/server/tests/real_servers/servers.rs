@@ -92,8 +92,14 @@ fn an_xorg_with_both_module_and_preload_loads_xqos_once() {
         return assert_eq!(said.matches("serves this server").count(), 1, "{said}");
     }
     let watchers = || fixture.switches().unwrap().iter().filter(|thread| thread.name.contains("xqos")).count();
-    // A thread sets its name when it first runs, which may be after the server's first reply.
-    wait_for("the watcher has its name", SOON, || watchers() > 0);
+    // The watcher starts when there is something to watch: a reserved client beside another.
+    let reserved = fixture.native();
+    fixture.control().unwrap().reserve(reserved.base, 1000, 10_000, false).unwrap();
+    let mut other = fixture.native();
+    wait_for("the watcher has its name", SOON, || {
+        other.sync();
+        watchers() > 0
+    });
     assert_eq!(watchers(), 1);
 }
 

@@ -42,7 +42,7 @@ impl Host for Dix {
     }
 
     fn begin_loan(&mut self) -> io::Result<()> {
-        self.watcher.loan().begin()
+        self.watcher.begin_loan()
     }
 
     fn raises(&self) -> u32 {

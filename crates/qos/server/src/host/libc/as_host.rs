@@ -37,8 +37,8 @@ impl Host for Libc {
     }
 
     fn begin_loan(&mut self) -> io::Result<()> {
-        let watcher = Watcher::start(|| {}, self.timer.as_raw_fd(), None)?;
-        watcher.loan().begin()?;
+        let mut watcher = Watcher::new(|| {}, self.timer.as_raw_fd(), None)?;
+        watcher.begin_loan()?;
         self.end_loan();
         self.lender = Some(watcher);
         Ok(())
@@ -173,7 +173,7 @@ impl Libc {
         if muted {
             let _ = real_libc::arm(&self.waiting, descriptor, false, client.0.into());
         }
-        if let Some(lender) = self.lender.as_ref().filter(|_| loan_ns > 0) {
+        if let Some(lender) = self.lender.as_mut().filter(|_| loan_ns > 0) {
             // If the socket cannot be watched, its data do not raise the server.
             let _ = lender.arm(client, descriptor, true, rank, loan_ns);
         }

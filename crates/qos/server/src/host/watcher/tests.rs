@@ -23,7 +23,7 @@ impl Server {
         let yielded = Arc::clone(&flag);
         let (epoll, timer) = (new_epoll().unwrap(), new_timer().unwrap());
         let polled = timer.as_raw_fd();
-        let watcher = Watcher::start(move || yielded.store(true, Ordering::Relaxed), polled, None).unwrap();
+        let watcher = Watcher::new(move || yielded.store(true, Ordering::Relaxed), polled, None).unwrap();
         let server = Server { flag, watcher, epoll, _timer: timer };
         server.polls(polled);
         server

@@ -24,6 +24,7 @@ pub struct WatcherThread<F> {
 
 impl<F: Fn()> WatcherThread<F> {
     pub fn run(&mut self) {
+        self.shared.loan.watcher_is_here();
         let epoll = self.shared.epoll.as_raw_fd();
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; 32];
         while !self.shared.stop.load(Ordering::SeqCst) {
