@@ -85,7 +85,6 @@ pub struct Dix {
 #[derive(Clone, Copy, Debug)]
 struct DixSlice {
     choice: Choice,
-    sequence: u32,
     /// The client was already set up when the slice began. The setup itself does not count as a request.
     established: bool,
 }
@@ -164,14 +163,6 @@ impl Dix {
     /// The client's socket; -1 if its connection is closed.
     fn descriptor(&self, id: ClientId) -> RawFd {
         self.open(id).map_or(-1, |client| self.symbols.descriptor(client))
-    }
-
-    /// If the server chose: the client that executed a request, and its sequence number before the slice.
-    fn served_client(&self) -> Option<(ClientId, u32)> {
-        self.candidates.iter().find_map(|&id| {
-            let known = self.known(id)?;
-            (known.client.sequence() != known.sequence).then_some((id, known.sequence))
-        })
     }
 
     fn find_ring(&mut self) -> Result<bool, Error> {

@@ -101,10 +101,11 @@ impl Host for Dix {
         if !self.ring.is_known() && !self.find_ring()? {
             return Ok(());
         }
-        let (clients, candidates) = (&self.clients, &mut self.candidates);
+        let (clients, candidates) = (&mut self.clients, &mut self.candidates);
         let walked = self.ring.walk(|client| {
             let index = client.index();
-            clients.get(index).and_then(Option::as_ref).filter(|known| known.client == client).ok_or(Broken)?;
+            let known = clients.get_mut(index).and_then(Option::as_mut).filter(|known| known.client == client);
+            known.ok_or(Broken)?.sequence = client.sequence();
             candidates.push(ClientId(index as u16));
             Ok(())
         });
@@ -118,7 +119,10 @@ impl Host for Dix {
     }
 
     fn running_client(&self) -> Option<ClientId> {
-        self.served_client().map(|(id, _)| id)
+        self.candidates
+            .iter()
+            .copied()
+            .find(|&id| self.known(id).is_some_and(|known| known.client.sequence() != known.sequence))
     }
 
     fn unwatch(&mut self) -> Option<u64> {
@@ -126,20 +130,25 @@ impl Host for Dix {
     }
 
     fn finish(&mut self) -> Option<Work> {
-        let running = self.running.take()?;
-        let (id, before) = match running.choice {
-            Choice::Client(id, _) => {
+        let chosen = self.running.take();
+        let id = match chosen.map(|running| running.choice) {
+            Some(Choice::Client(id, _)) => {
                 if let Some(known) = self.known(id).filter(|_| !self.priorities_shown) {
                     known.client.set_priority(0);
                 }
-                (id, running.sequence)
+                id
             }
-            Choice::Server => self.served_client()?,
+            Some(Choice::Server) | None => match (self.running_client(), &self.candidates[..]) {
+                (Some(id), _) => id,
+                // It sent a part of a request.
+                (None, &[id]) => id,
+                (None, _) => return None,
+            },
         };
         let known = self.known(id)?;
-        let requests = known.client.sequence().wrapping_sub(before);
+        let requests = known.client.sequence().wrapping_sub(known.sequence);
         // When a request must wait, the server decrements the sequence number and counts the request again later.
-        let established = running.established && known.established;
+        let established = known.established && chosen.is_none_or(|running| running.established);
         Some(Work {
             client: id,
             requests: if requests > u32::MAX / 2 || !established { 0 } else { requests },
@@ -234,28 +243,21 @@ impl Acts for Dix {
 
 impl Dix {
     fn serve(&mut self, slice: &Slice, now: Time) {
-        let (mut sequence, mut established) = (0, true);
+        let mut established = true;
         match slice.choice {
             Choice::Client(id, _) => {
                 self.hide_priorities();
                 if let Some(known) = self.known(id) {
                     known.client.set_priority(1);
-                    (sequence, established) = (known.client.sequence(), known.established);
+                    established = known.established;
                 }
             }
-            Choice::Server => {
-                self.show_priorities();
-                for id in &self.candidates {
-                    if let Some(known) = self.clients.get_mut(usize::from(id.0)).and_then(Option::as_mut) {
-                        known.sequence = known.client.sequence();
-                    }
-                }
-            }
+            Choice::Server => self.show_priorities(),
         }
         if self.sees_requests {
             tables().slice_begins(slice.requests, slice.bytes, now);
         }
-        self.running = Some(DixSlice { choice: slice.choice, sequence, established });
+        self.running = Some(DixSlice { choice: slice.choice, established });
     }
 
     fn watch_client(&mut self, client: ClientId, rank: Rank, loan_ns: u64) {

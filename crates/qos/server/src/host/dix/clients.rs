@@ -22,7 +22,7 @@ pub struct DixClient {
     pub armed_before: bool,
     /// The priority that a client has set through SYNC.
     pub sync_priority: i32,
-    /// The client's sequence number at the start of the slice, if the server chose the client.
+    /// The client's sequence number when the slice began.
     pub sequence: u32,
 }
 
@@ -110,7 +110,7 @@ impl Dix {
         self.check_record(client)?;
         let chosen = |choice| matches!(choice, Choice::Client(chosen, _) if chosen == id);
         if let Some(running) = self.running.as_mut().filter(|running| chosen(running.choice)) {
-            (running.sequence, running.established) = (0, true);
+            running.established = true;
         }
         if let Some(known) = self.known_mut(id) {
             (known.sequence, known.established) = (0, true);
