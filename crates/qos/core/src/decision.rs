@@ -97,7 +97,7 @@ pub struct Contest {
 
 impl Contest {
     /// A contest that only an arrival with a better tier can win.
-    pub(crate) fn new(rank: Rank, start: Time) -> Contest {
+    pub(crate) const fn new(rank: Rank, start: Time) -> Contest {
         Contest { rank, start, growth: 0, margin: 0, desktop_turn: start }
     }
 
@@ -141,6 +141,12 @@ pub struct Slice {
 
 impl Slice {
     /// A slice limited only by time.
+    /// A slice of the server's choice. It can be ended only by a client with reservation budget.
+    pub const fn of_server(start: Time) -> Slice {
+        let rank = Rank { tier: Rank::RESERVED + 1, key: i64::MIN };
+        Slice::new(Choice::Server, Time::NEVER, Contest::new(rank, start))
+    }
+
     pub(crate) const fn new(choice: Choice, until: Time, contest: Contest) -> Slice {
         Slice { choice, until, requests: 0, bytes: 0, contest }
     }

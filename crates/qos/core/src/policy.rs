@@ -144,6 +144,11 @@ pub(crate) trait Policy: Debug + Send {
     /// User input or an Expose was delivered to the client.
     fn noticed(&mut self, _client: ClientId, _is_input: bool) {}
 
+    /// The client is preferred because of input or an Expose, until it is picked.
+    fn has_head_start(&self, _client: ClientId) -> bool {
+        false
+    }
+
     fn key(&self, client: ClientId) -> QueueKey;
 
     /// The index of the group in which the client waits; indices are smaller than the number of clients.
@@ -165,6 +170,10 @@ pub(crate) trait Policy: Debug + Send {
     fn picked(&mut self, client: ClientId, ready: usize, now: Time) -> Allowance;
 
     fn served(&mut self, client: ClientId, served: &Served);
+
+    /// The client was served for this time while the server's own order was used. Virtual time advances by all of it:
+    /// service without contention does not count against a client.
+    fn served_freely(&mut self, _client: ClientId, _ns: u64) {}
 
     /// The key with which an arrival of this idle client contests a running slice; `None`: it waits for the end of the
     /// slice.

@@ -18,6 +18,7 @@
 
 mod control;
 mod decide;
+mod dormant;
 mod events;
 mod snapshot;
 mod view;
@@ -70,6 +71,9 @@ struct ClientRecord {
     paced: Option<Hold>,
     /// The end of its last hold.
     resumed: Time,
+    /// It was served in dormancy ([`dormant`]), for this time without paying.
+    is_unsettled: bool,
+    unpaid_ns: u64,
     usage: Usage,
 }
 
@@ -111,6 +115,8 @@ pub struct Scheduler {
     overran_ns: u64,
     reservation_count: usize,
     admitted_ppm: u32,
+    /// The clients served in dormancy, each once.
+    unsettled: Vec<ClientId>,
 }
 
 impl Scheduler {
@@ -141,6 +147,7 @@ impl Scheduler {
             overran_ns: 0,
             reservation_count: 0,
             admitted_ppm: 0,
+            unsettled: Vec::new(),
         }
     }
 

@@ -150,6 +150,10 @@ impl Policy for Fair {
         }
     }
 
+    fn has_head_start(&self, client: ClientId) -> bool {
+        self.accounts.account(client).noticed
+    }
+
     fn key(&self, client: ClientId) -> QueueKey {
         let account = self.accounts.account(client);
         let standing = account.paid.saturating_sub(price(self.head_start_ns(&account), account.weight));
@@ -189,6 +193,21 @@ impl Policy for Fair {
         if let Some(account) = self.accounts.account_mut(client) {
             account.paid = account.paid.saturating_add(price(served.length_ns, account.weight));
         }
+    }
+
+    fn served_freely(&mut self, client: ClientId, ns: u64) {
+        let sync_priority = self.accounts.group(client).sync_priority;
+        let clock = self.clock(sync_priority);
+        let Some(group) = self.accounts.group_mut(client) else { return };
+        group.paid = group.paid.max(clock - CREDIT_NS).saturating_add(price(ns, group.weight));
+        let (group_paid, least) = (group.paid, group.clock - CREDIT_NS);
+        let Some(account) = self.accounts.account_mut(client) else { return };
+        account.paid = account.paid.max(least).saturating_add(price(ns, account.weight));
+        let paid = account.paid;
+        if let Some(group) = self.accounts.group_mut(client) {
+            group.clock = group.clock.max(paid);
+        }
+        self.advance(sync_priority, group_paid);
     }
 
     fn challenge(&self, client: ClientId) -> Option<i64> {

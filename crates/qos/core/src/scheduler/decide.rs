@@ -150,7 +150,7 @@ impl Scheduler {
 
     /// True if the server's own order decides among best-effort clients: always under `stock`, and under `fair` while
     /// there is no contention.
-    pub(super) fn is_servers_choice(&self) -> bool {
+    pub fn is_servers_choice(&self) -> bool {
         let is_free = !self.contended && self.policy.needs_contention() && self.caps.is_empty();
         is_free || !self.policy.decides()
     }
@@ -165,10 +165,11 @@ impl Scheduler {
         if self.ready_count() == 0 && self.grab.is_none() {
             return None;
         }
-        // During a server grab no other client can be served, so no arrival ends the slice. Otherwise an arrival of a
-        // client with reservation budget ends it.
-        let tier = if self.grab.is_some() { Rank::RESERVED } else { Rank::RESERVED + 1 };
-        let contest = Contest::new(Rank { tier, key: i64::MIN }, now);
-        Some(Slice::new(Choice::Server, Time::NEVER, contest))
+        let mut slice = Slice::of_server(now);
+        if self.grab.is_some() {
+            // No other client can be served, so no arrival ends the slice.
+            slice.contest.rank.tier = Rank::RESERVED;
+        }
+        Some(slice)
     }
 }

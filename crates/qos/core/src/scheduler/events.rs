@@ -3,7 +3,7 @@
 
 use super::{ClientRecord, EXPECTED_FACTOR, LONG_SLICE_NS, Scheduler};
 use crate::desktop::{RESTED_NS, Role};
-use crate::pacing::{Hold, Mark, SETTLING_NS};
+use crate::pacing::{Hold, Mark};
 use crate::policy::{Facts, Served};
 use crate::{ClientId, FactOutcome, Holder, Mode, Service, Time, Usage};
 
@@ -17,6 +17,7 @@ impl Scheduler {
         self.desktop.ready.reserve(slot);
         self.idle.reserve(slot);
         self.paced.reserve(slot);
+        self.unsettled.reserve(slot + 1 - self.unsettled.len().min(slot));
         self.reservations.connected(client);
         let facts = Facts::new(descriptor);
         let fresh = ClientRecord { facts, expected_ns: u64::MAX, ..ClientRecord::default() };
@@ -152,10 +153,7 @@ impl Scheduler {
             record.idle_since = service.end;
             record.rested_ns = 0;
         }
-        let mut has_answered = !service.still_ready && service.requests > 0 && record.exposing.is_some();
-        if let Some(mark) = record.exposing.as_mut().filter(|it| has_answered && it.mid_redraw && !it.redraw_ended) {
-            (mark.redraw_ended, has_answered) = (true, false);
-        }
+        let has_answered = !service.still_ready && service.requests > 0 && record.exposing.is_some();
         let is_servers_choice = self.is_servers_choice();
         if mode == Mode::Reserved {
             self.charge_reservation(service.client, length_ns, service.end);
@@ -180,12 +178,12 @@ impl Scheduler {
         }
         self.requeue(service.client, service.end);
         if has_answered {
-            self.answered(service.client, service.end, SETTLING_NS);
+            self.redrawn(service.client, service.end);
         }
     }
 
     /// A window manager's service is charged to the client that it works for, a compositor's service to no client.
-    fn charge_cause(&mut self, manager: ClientId, length_ns: u64, end: Time) {
+    pub(super) fn charge_cause(&mut self, manager: ClientId, length_ns: u64, end: Time) {
         let Some(record) = self.client(manager).filter(|record| !record.role.compositor) else { return };
         if let Some(payer) = record.works_for.filter(|&payer| !self.is_desktop_client(payer)) {
             self.policy.served(payer, &Served { length_ns, requests: 0, bytes: 0 });

@@ -11,7 +11,8 @@ use xqos_core::{ClientId, Contest, Rank, Slice, Time};
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     // Slices.
-    /// Makes the server carry out the slice's choice. For `Choice::Server`, the server chooses a ready client.
+    /// Makes the server carry out the slice's choice. For `Choice::Server`, the server chooses a ready client. A server
+    /// that ends its slices itself goes on choosing until the next `Serve`.
     Serve {
         slice: Slice,
         at: Time,

@@ -12,6 +12,7 @@
 mod clients;
 mod contention;
 mod desktop;
+mod dormant;
 mod entry;
 mod exposing;
 mod grouping;
@@ -36,6 +37,7 @@ use crate::mechanism::roles::Roles;
 use crate::mechanism::settings::{FaultPlace, Settings};
 use crate::mechanism::traced_scheduler::TracedScheduler;
 use contention::ContentionState;
+use dormant::Dormancy;
 use std::collections::VecDeque;
 use xqos_abi::NotifyKind;
 use xqos_core::{Choice, ClientId, Fact, FactOutcome, Mode, Pacing, PolicyKind, Scheduler, Service, Slice, Time};
@@ -92,6 +94,7 @@ pub struct Engine<H> {
     pub departed: Departed,
     processor: ProcessorTime,
     contention: ContentionState,
+    dormancy: Dormancy,
     /// The log names a client that holds the server grab for longer than this; 0 disables it.
     grab_limit_ns: u64,
     grab_reported: bool,
@@ -159,6 +162,7 @@ impl<H: Host> Engine<H> {
             departed: Departed::default(),
             processor: ProcessorTime::default(),
             contention,
+            dormancy: Dormancy::default(),
             grab_limit_ns: settings.grab_limit_ns,
             grab_reported: false,
             grab_watched: None,
@@ -201,6 +205,7 @@ impl<H: Host> Engine<H> {
 
     /// Undoes every change that the server would notice, except those of the host. Can be called in any state.
     pub fn step_back(&mut self) {
+        self.awaken();
         self.scheduler.trace.close(self.now);
         self.end_loan();
         for id in self.ids() {
@@ -221,7 +226,9 @@ impl<H: Host> Engine<H> {
                 self.wait_for_next_request(id);
             }
         }
-        self.program_wakeup();
+        if !self.dormancy.is_on() {
+            self.program_wakeup();
+        }
         Ok(())
     }
 
@@ -230,6 +237,10 @@ impl<H: Host> Engine<H> {
         self.faults.pass(FaultPlace::Wakeup)?;
         self.faults.pass(FaultPlace::Check)?;
         let now = self.now;
+        if self.dormancy.is_on() {
+            self.poll_root_windows(now);
+            return Ok(());
+        }
         if let Some(until) = self.waits_until.take() {
             self.contention.waited(until.min(now));
         }
@@ -248,7 +259,12 @@ impl<H: Host> Engine<H> {
     /// Called after `wakeup` with the same time, once its actions are carried out. Decides which client is served next.
     pub fn decide(&mut self) -> HookResult<H> {
         let now = self.now;
-        self.find_ready(now)?;
+        self.ready.clear();
+        self.host.ready(&mut self.ready)?;
+        if self.doze(now) {
+            return Ok(());
+        }
+        self.note_ready(now);
         let slice = self.scheduler.decide(now);
         if self.lender.is_some() {
             self.raise_or_lower(slice.as_ref(), now);
@@ -274,7 +290,7 @@ impl<H: Host> Engine<H> {
         let until = if self.host.ends_slices_itself() { timed } else { slice.until };
         let whole_at = if timed == until { Time::NEVER } else { until };
         let is_traced = self.scheduler.trace.is_on();
-        let read_ns = self.processor.slice_begins(now, is_traced, || self.host.cpu_ns());
+        let read_ns = self.processor.slice_begins(self.totals.busy_ns, is_traced, || self.host.cpu_ns());
         let cpu_ns = is_traced.then_some(read_ns);
         self.running = Some(RunningSlice { choice: slice.choice, start: now, whole_at, cpu_ns });
         let to_watch = self.scheduler.next_to_watch(now);
@@ -308,6 +324,9 @@ impl<H: Host> Engine<H> {
         }
         let Some(work) = self.host.finish().filter(|work| self.slot(work.client).is_some()) else { return };
         let (id, start) = (work.client, running.start);
+        if self.dormancy.is_on() && self.dozed(&work, start) {
+            return;
+        }
         let is_reading = work.requests == 0 && work.still_ready && !work.is_cut && work.in_parts_ns.is_none();
         let end = if is_reading { now.min(start.after(READING_NS)) } else { now };
         let end = self.charge_rests(start, end);

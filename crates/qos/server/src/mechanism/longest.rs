@@ -5,7 +5,6 @@
 //! a slice that may be among the longest is measured in processor time of the server's thread.
 
 use xqos_abi::LongRequest;
-use xqos_core::Time;
 
 /// The longest requests since the start among those that were alone in their slice, in descending order.
 #[derive(Debug, Default)]
@@ -43,24 +42,31 @@ impl RequestRanking {
 /// Processor time of the server's thread, read when a slice begins.
 #[derive(Debug, Default)]
 pub struct ProcessorTime {
-    read_at: Time,
     ns: u64,
+    /// The busy time of the server at the reading, and the number of slices since then.
+    busy_ns: u64,
+    slices: u32,
 }
 
 impl ProcessorTime {
-    /// A reading costs a system call, so it is reused for this time.
-    const READ_EVERY_NS: u64 = 50_000;
+    /// A reading costs a system call, so it is reused for slices of this total length, and for this many slices.
+    const READ_EVERY_NS: u64 = 200_000;
+    const READ_EVERY_SLICES: u32 = 8;
 
-    /// Returns the reading for a slice that begins now. If `is_exact`, it is always a new reading.
-    pub fn slice_begins(&mut self, now: Time, is_exact: bool, read: impl FnOnce() -> u64) -> u64 {
-        if is_exact || now.since(self.read_at) >= Self::READ_EVERY_NS {
-            *self = ProcessorTime { read_at: now, ns: read() };
+    /// Returns the reading for a slice that begins now, when the server has been busy for `busy_ns` since its start. If
+    /// `is_exact`, it is always a new reading.
+    pub fn slice_begins(&mut self, busy_ns: u64, is_exact: bool, read: impl FnOnce() -> u64) -> u64 {
+        self.slices += 1;
+        let is_old = busy_ns - self.busy_ns >= Self::READ_EVERY_NS || self.slices > Self::READ_EVERY_SLICES;
+        if is_exact || is_old || self.ns == 0 {
+            *self = ProcessorTime { ns: read(), busy_ns, slices: 0 };
         }
         self.ns
     }
 
-    /// The processor time of a slice, given the reading at its end. The result is too long by at most `READ_EVERY_NS`.
-    pub fn used(&self, slice_ns: u64, at_end: u64) -> u64 {
-        at_end.saturating_sub(self.ns).min(slice_ns)
+    /// The processor time of a slice, given the reading at its end, and the busy time at its beginning. The result is
+    /// too long by what the server did between the last few slices.
+    pub fn used(&self, slice_ns: u64, at_end: u64, busy_ns: u64) -> u64 {
+        at_end.saturating_sub(self.ns).saturating_sub(busy_ns - self.busy_ns).min(slice_ns)
     }
 }

@@ -16,6 +16,10 @@ struct OwedAnswer {
 pub struct OwedAnswers(Vec<OwedAnswer>);
 
 impl OwedAnswers {
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     pub fn begin(&mut self, client: ClientId, cause: Option<ClientId>, until: Time) {
         self.end(client);
         self.0.push(OwedAnswer { client, cause, until });

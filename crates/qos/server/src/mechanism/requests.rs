@@ -68,6 +68,7 @@ pub fn answer<H: Host>(engine: &mut Engine<H>, asker: ClientId, request: &[u8], 
     if !may_ask(engine, asker) {
         return Err(Refused::Access(0));
     }
+    engine.awaken();
     carry_out(engine, asker, request, format)
 }
 

@@ -5,6 +5,7 @@
 mod actions;
 mod contention;
 mod control;
+mod dormant;
 mod engine_cell;
 mod faults;
 mod holds;

@@ -86,6 +86,20 @@ impl TracedScheduler {
         slice
     }
 
+    // Dormancy. There is no trace then.
+
+    pub fn dormant_slice_begins(&mut self, client: ClientId, now: Time) {
+        self.scheduler.dormant_slice_begins(client, now);
+    }
+
+    pub fn served_dormant(&mut self, service: &Service, arrived: Time) {
+        self.scheduler.served_dormant(service, arrived);
+    }
+
+    pub fn awaken(&mut self, now: Time) {
+        self.scheduler.awaken(now);
+    }
+
     pub fn next_to_watch(&mut self, now: Time) -> Option<(ClientId, Rank)> {
         self.scheduler.next_to_watch(now)
     }

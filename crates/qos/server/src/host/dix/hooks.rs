@@ -137,13 +137,21 @@ unsafe extern "C" fn wakeup(_data: *mut c_void, _result: c_int) {
         symbols.do_queued_work();
     }
     let now = now();
-    with_engine(|engine| {
+    let decided = with_engine(|engine| {
         if let Some(server) = engine.host.check()? {
             engine.server_is_known(&server);
         }
-        engine.at(now).wakeup()
+        engine.at(now).wakeup()?;
+        // The actions of `wakeup` may change which clients are ready.
+        let can_decide = engine.actions.is_empty();
+        if can_decide {
+            engine.decide()?;
+        }
+        Ok(can_decide)
     });
-    with_engine(|engine| engine.at(now).decide());
+    if decided == Some(false) {
+        with_engine(|engine| engine.at(now).decide());
+    }
 }
 
 unsafe extern "C" fn client_state(_list: *mut *mut c_void, _data: *mut c_void, info: *mut c_void) {

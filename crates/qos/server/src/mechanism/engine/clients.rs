@@ -9,6 +9,7 @@ use xqos_core::{ClientId, Fact};
 impl<H: Host> Engine<H> {
     /// A client has a connection but is not set up yet.
     pub fn connected(&mut self, id: ClientId, connection: NewConnection) {
+        self.awaken();
         let index = usize::from(id.0);
         if self.slots.len() <= index {
             self.slots.resize_with(index + 1, || None);
@@ -17,6 +18,7 @@ impl<H: Host> Engine<H> {
         self.ids_of_a_client = ids;
         self.slots[index] = Some(Slot { base, identity, ..Slot::default() });
         self.ready.reserve(self.slots.len() - self.ready.len());
+        self.dormancy.connected(self.slots.len());
         self.scheduler.handle(self.now, Fact::Connected { client: id, descriptor });
     }
 
@@ -30,6 +32,7 @@ impl<H: Host> Engine<H> {
 
     /// The client is set up.
     pub fn established(&mut self, id: ClientId, known: Established) {
+        self.awaken();
         if let Some(slot) = self.slot_mut(id) {
             slot.control_group = known.control_group.map(Into::into);
             (slot.program, slot.host) = (known.program.into(), known.host.unwrap_or_default().into());
@@ -43,6 +46,7 @@ impl<H: Host> Engine<H> {
         if self.slot(id).is_none() {
             return;
         }
+        self.awaken();
         self.notify(NotifyKind::ClientGone, id, 0);
         if let Some(entry) = self.entry(id, id) {
             self.departed.add(&entry);
@@ -59,6 +63,7 @@ impl<H: Host> Engine<H> {
 
     /// Ends the events, trace, loan and leases of a client whose connection has closed.
     pub fn control_gone(&mut self, asker: ClientId) {
+        self.awaken();
         if self.scheduler.trace.end(asker, self.now) {
             self.observe_requests();
         }
@@ -71,6 +76,7 @@ impl<H: Host> Engine<H> {
 
     /// A client set a SYNC priority, its own or another client's.
     pub fn prioritized(&mut self, id: ClientId, priority: i32) {
+        self.awaken();
         let at = self.now;
         if let Some(slot) = self.slot_mut(id) {
             slot.sync_priority = priority;
@@ -79,6 +85,7 @@ impl<H: Host> Engine<H> {
     }
 
     pub fn grabbed(&mut self, id: ClientId, grabs: bool) {
+        self.awaken();
         self.scheduler.handle(self.now, Fact::Grabbed { by: grabs.then_some(id) });
         self.grab_reported = false;
         self.grab_watched = self.grab_watched.filter(|_| !grabs);

@@ -68,6 +68,9 @@ impl<H: Host> Engine<H> {
 
     fn set_manager(&mut self, kind: ManagerKind, screen: usize, client: Option<ClientId>) {
         let before = self.roles.take(kind, screen, client);
+        if before.is_some() || client.is_some() {
+            self.awaken();
+        }
         for id in before.into_iter().chain(client) {
             self.scheduler.handle(self.now, Fact::Role { client: id, role: self.roles.role_of(id) });
             self.sync_hold(id);

@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: MIT
 //! Finds the clients that have requests, watches idle clients, and determines when the server must wake up.
 
-use super::{Engine, HookResult};
+use super::Engine;
 use crate::mechanism::action::Action;
 use crate::mechanism::host::Host;
 use xqos_core::{Choice, ClientId, Fact, Rank, Slice, Time};
 
 impl<H: Host> Engine<H> {
-    /// Lists the ready clients and reports changes to the scheduler.
-    pub(super) fn find_ready(&mut self, now: Time) -> HookResult<H> {
+    /// Reports to the scheduler which clients have become ready.
+    pub(super) fn note_ready(&mut self, now: Time) {
         self.round = self.round.wrapping_add(1);
-        self.ready.clear();
-        self.host.ready(&mut self.ready)?;
         let mut arrivals = 0;
         for id in &self.ready {
             if let Some(slot) = self.slots.get_mut(usize::from(id.0)).and_then(Option::as_mut) {
@@ -37,7 +35,6 @@ impl<H: Host> Engine<H> {
             }
         }
         self.grab_watched = self.grab_watched.filter(|_| is_grabbed);
-        Ok(())
     }
 
     /// Withdraws clients that are no longer ready although they have not run, because the host holds them back.
