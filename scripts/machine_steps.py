@@ -307,7 +307,9 @@ def autostart(m):
 @step("unit", only_xqos=True)
 def unit(m):
     m.run("xqos rules off", "user")
-    m.run("systemctl --user enable --now xqos-rules", "user")
+    # This desktop does not start graphical-session.target.
+    m.run("systemctl --user enable xqos-rules", "user")
+    restart(m)
     m.wait("active unit", "systemctl --user is-active xqos-rules", "user")
     with_rule(m)
     m.run("systemctl --user disable --now xqos-rules; rm -r /home/user/.config/systemd", "user")

@@ -115,16 +115,18 @@ fn rules_match_the_complete_names_of_windows_programs() {
 }
 
 #[test]
-fn the_autostart_entry_leaves_the_rules_to_an_enabled_unit() {
+fn the_autostart_entry_starts_the_unit_if_it_is_enabled() {
     let entry = source("data/xqos-rules.desktop");
     let command = entry.lines().find_map(|line| line.strip_prefix("Exec=sh -c \"")?.strip_suffix('"')).unwrap();
     let folder = Folder::new("autostart");
     xqos_testkit::executable(&folder.path.join("xqos"), b"#!/bin/sh\necho \"$@\"\n");
     // The status of systemctl: enabled, disabled or unknown, and not installed.
-    for (status, starts) in [(Some(0), ""), (Some(1), "rules run\n"), (None, "rules run\n")] {
+    let unit = "--user start xqos-rules.service\n";
+    for (status, starts) in [(Some(0), unit), (Some(1), "rules run\n"), (None, "rules run\n")] {
         let _ = fs::remove_file(folder.file("systemctl"));
         if let Some(status) = status {
-            xqos_testkit::executable(&folder.path.join("systemctl"), format!("#!/bin/sh\nexit {status}\n").as_bytes());
+            let systemctl = format!("#!/bin/sh\ncase $2 in start) echo \"$@\" ;; *) exit {status} ;; esac\n");
+            xqos_testkit::executable(&folder.path.join("systemctl"), systemctl.as_bytes());
         }
         let started = ended(Command::new("/bin/sh").args(["-c", command]).env("PATH", &folder.path)).with(0);
         assert_eq!(started.out, starts, "{status:?}");
