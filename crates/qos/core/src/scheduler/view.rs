@@ -4,7 +4,7 @@
 use super::{ClientRecord, Scheduler};
 use crate::desktop::Role;
 use crate::policy::PolicyKind;
-use crate::{ClientId, GroupId, Holder, Parameters, Reservation, ReservationState, Time, Usage};
+use crate::{ClientId, Contest, GroupId, Holder, Parameters, Reservation, ReservationState, Time, Usage};
 
 impl Scheduler {
     pub fn policy(&self) -> PolicyKind {
@@ -125,6 +125,11 @@ impl Scheduler {
     /// True if the driver watches the client's socket and the client has not become ready since.
     pub fn is_watched(&self, client: ClientId) -> bool {
         self.client(client).is_some_and(|record| record.watched)
+    }
+
+    /// Which arrivals end the current slice early.
+    pub fn contest(&self) -> &Contest {
+        &self.contest
     }
 
     pub fn watched_count(&self) -> usize {

@@ -19,10 +19,11 @@
 //! |---|---|
 //! | the server's thread | `slice`, `until`, the contest, ranks, descriptors and generations of slots |
 //! | the watcher | `arrived` of slots, `yielded`, `yield_cpu_ns`, `failed` |
-//! | both | `timer_at`, `server_fired` |
+//! | both | `timer_at`, `missed`, `server_fired` |
 //!
-//! Stores and loads of `timer_at`, `until` and the start of `slice` are SeqCst on both sides: either the server's
-//! thread sees that the timer is not set, or the watcher sees the new end. A sequence lock over relaxed fields protects
+//! Stores and loads of `timer_at`, `until`, `missed` and the start of `slice` are SeqCst on both sides: either the
+//! server's thread sees that the timer is not set, or the watcher sees the new end; either the server's thread sees a
+//! missed arrival, or the watcher sees the new slice. A sequence lock over relaxed fields protects
 //! the contest.
 
 mod server_fds;
@@ -36,7 +37,7 @@ use crate::mechanism::early_end::EarlyEnd;
 use crate::mechanism::fault::{self, FaultCounter};
 use crate::mechanism::settings::PlannedFault;
 use server_fds::ServerFds;
-use shared::{Shared, Slot};
+use shared::{SEVERAL, Shared, Slot};
 use std::io;
 use std::mem;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -212,6 +213,28 @@ impl Watcher {
         if until.0 < self.shared.timer_at.load(Ordering::SeqCst) {
             self.shared.timer_at.store(until.0, Ordering::SeqCst);
             set_timer(&self.shared.timer, until);
+        }
+    }
+
+    /// The client whose data arrived before this slice began, possibly after the server had polled. `Some(None)`: there
+    /// are several.
+    pub fn missed(&self) -> Option<Option<ClientId>> {
+        if !self.in_slice || self.shared.missed.load(Ordering::SeqCst) == 0 {
+            return None;
+        }
+        match self.shared.missed.swap(0, Ordering::SeqCst) {
+            0 => None,
+            SEVERAL => Some(None),
+            index => Some(Some(ClientId(index as u16))),
+        }
+    }
+
+    /// Ends the slice that has just begun at `at`, if it does not end earlier.
+    pub fn end_at(&self, at: Time) {
+        if at.0 < self.shared.until.load(Ordering::SeqCst) {
+            self.shared.until.store(at.0, Ordering::SeqCst);
+            self.shared.timer_at.store(at.0, Ordering::SeqCst);
+            set_timer(&self.shared.timer, at);
         }
     }
 

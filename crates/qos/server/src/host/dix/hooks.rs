@@ -152,6 +152,12 @@ unsafe extern "C" fn wakeup(_data: *mut c_void, _result: c_int) {
     if decided == Some(false) {
         with_engine(|engine| engine.at(now).decide());
     }
+    with_engine(|engine| {
+        if let Some(at) = engine.host.watcher.missed().and_then(|missed| engine.missed_end(missed)) {
+            engine.host.watcher.end_at(at);
+        }
+        Ok(())
+    });
 }
 
 unsafe extern "C" fn client_state(_list: *mut *mut c_void, _data: *mut c_void, info: *mut c_void) {

@@ -22,6 +22,8 @@ pub struct Slot {
     pub generation: AtomicU32,
 }
 
+pub const SEVERAL: u32 = u32::MAX;
+
 #[derive(Debug)]
 pub struct Shared {
     pub epoll: OwnedFd,
@@ -37,6 +39,9 @@ pub struct Shared {
     pub timer_at: AtomicU64,
     contest_version: AtomicU64,
     contest: [AtomicI64; 6],
+    /// The client whose data arrived between two slices, after the server polled or before; [`SEVERAL`] if there were
+    /// several; 0 if there was none.
+    pub missed: AtomicU32,
     /// One of the server's own descriptors had data, so they must be armed again.
     pub server_fired: AtomicBool,
     /// The number of the last slice that was ended early.
@@ -66,6 +71,7 @@ impl Shared {
             timer_at: AtomicU64::new(u64::MAX),
             contest_version: AtomicU64::new(0),
             contest: Default::default(),
+            missed: AtomicU32::new(0),
             server_fired: AtomicBool::new(false),
             yielded: AtomicU64::new(0),
             yield_cpu_ns: AtomicU64::new(0),

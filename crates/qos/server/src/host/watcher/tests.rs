@@ -240,3 +240,33 @@ fn a_client_with_a_reused_index_is_not_mistaken_for_the_old_one() {
     assert!(!server.yields(Duration::from_millis(30)));
     assert_eq!(server.watcher.arrival(ClientId(1)), None);
 }
+
+#[test]
+fn an_arrival_between_two_slices_is_reported_when_the_next_one_begins() {
+    let mut server = Server::new();
+    let armed = [1, 2].map(|index| {
+        let (ours, theirs) = socket();
+        let id = ClientId(index);
+        server.watcher.connected(id, ours);
+        server.watcher.arm(id, ours, false, Rank { tier: 0, key: 0 }, 0).unwrap();
+        (id, theirs)
+    });
+    server.watcher.slice_begins(&contest(0, 0), Time::NEVER);
+    assert_eq!(server.watcher.missed(), None);
+    server.watcher.slice_ends();
+    let [(first, theirs), (second, others)] = armed;
+    let is_noted = |server: &Server| server.watcher.shared.missed.load(Ordering::SeqCst) != 0;
+    send(theirs);
+    xqos_testkit::wait_for("the arrival is noted", SOON, || is_noted(&server));
+    assert_eq!(server.watcher.missed(), None, "no slice has begun");
+    server.watcher.slice_begins(&contest(0, 0), Time::NEVER);
+    assert_eq!((server.watcher.missed(), server.watcher.missed()), (Some(Some(first)), None));
+    assert!(!server.yields(Duration::from_millis(20)), "the server's thread decides");
+    server.watcher.end_at(now());
+    assert!(server.yields(SOON));
+    server.watcher.slice_ends();
+    send(others);
+    xqos_testkit::wait_for("the arrival is noted", SOON, || is_noted(&server));
+    server.watcher.slice_begins(&contest(0, 0), Time::NEVER);
+    assert_eq!(server.watcher.missed(), Some(Some(second)));
+}

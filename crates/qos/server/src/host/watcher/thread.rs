@@ -2,7 +2,7 @@
 //! The watcher thread: waits for arrivals, the timer and the server's own descriptors, and ends the running slice.
 
 use super::server_fds::ServerFds;
-use super::shared::Shared;
+use super::shared::{SEVERAL, Shared};
 use super::{LOAN_TOKEN, SERVER_TOKEN, STOP_TOKEN, TIMER_TOKEN, UPDATE_TOKEN};
 use crate::host::kernel::{drain, now, read_clock, set_timer};
 use crate::mechanism::early_end::{EarlyEnd, EarlyEndAction};
@@ -12,7 +12,7 @@ use std::convert::Infallible;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use xqos_core::{Rank, Time};
+use xqos_core::{Contest, Rank, Time};
 
 pub struct WatcherThread<F> {
     pub shared: Arc<Shared>,
@@ -62,11 +62,28 @@ impl<F: Fn()> WatcherThread<F> {
         if loan_ns > 0 && self.shared.loan.is_on() {
             self.shared.loan.raise(now.after(loan_ns));
         }
-        let slice = self.shared.slice.load(Ordering::Acquire);
-        let Some(contest) = self.shared.contest().filter(|_| slice != 0) else { return };
+        let Some((slice, contest)) = self.running_slice(token as u16) else { return };
         let rank = Rank { tier: slot.tier.load(Ordering::Relaxed), key: slot.key.load(Ordering::Relaxed) };
         let verdict = self.early_end.arrived(slice, &contest, rank, now);
         self.carry_out(verdict, slice, now);
+    }
+
+    /// The running slice and its contest. Between two slices, notes that this client's arrival was missed: the server
+    /// may already have polled, and would find the arrival only after the slice that is about to begin.
+    fn running_slice(&self, client: u16) -> Option<(u64, Contest)> {
+        loop {
+            let slice = self.shared.slice.load(Ordering::SeqCst);
+            if let Some(contest) = self.shared.contest().filter(|_| slice != 0) {
+                return Some((slice, contest));
+            }
+            if self.shared.missed.swap(client.into(), Ordering::SeqCst) != 0 {
+                self.shared.missed.store(SEVERAL, Ordering::SeqCst);
+            }
+            // The server looks at `missed` after it has begun a slice.
+            if self.shared.slice.load(Ordering::SeqCst) == slice {
+                return None;
+            }
+        }
     }
 
     /// The server's own descriptors have work, such as input, which the server reads between two slices.

@@ -47,6 +47,16 @@ impl<H: Host> Engine<H> {
         }
     }
 
+    /// When the running slice must end because of data of this client (`None`: of any client) that arrived before it
+    /// began, if the client was not among the ready ones.
+    pub fn missed_end(&self, client: Option<ClientId>) -> Option<Time> {
+        let end = |id| {
+            let is_missed = self.scheduler.is_watched(id) && self.host.arrival(id).is_some();
+            is_missed.then(|| self.scheduler.contest().ends_for(self.scheduler.rank_on_arrival(id, self.now)))
+        };
+        client.map_or_else(|| self.ids().filter_map(end).min(), end).filter(|&at| at != Time::NEVER)
+    }
+
     /// Returns true if the slice may end because of a cap.
     pub(super) fn is_capped(&self, slice: &Slice) -> bool {
         let Choice::Client(id, _) = slice.choice else { return false };
