@@ -140,13 +140,13 @@ pub struct Slice {
 }
 
 impl Slice {
-    /// A slice limited only by time.
     /// A slice of the server's choice. It can be ended only by a client with reservation budget.
     pub const fn of_server(start: Time) -> Slice {
         let rank = Rank { tier: Rank::RESERVED + 1, key: i64::MIN };
         Slice::new(Choice::Server, Time::NEVER, Contest::new(rank, start))
     }
 
+    /// A slice limited only by time.
     pub(crate) const fn new(choice: Choice, until: Time, contest: Contest) -> Slice {
         Slice { choice, until, requests: 0, bytes: 0, contest }
     }

@@ -83,7 +83,7 @@ mod words;
 
 pub use admission::{Admission, Holder, Term};
 pub use caps::CAP_PERIOD_NS;
-pub use contention::{BEGINS_AFTER_NS, BUSY_PERCENT, Contention};
+pub use contention::{BEGINS_AFTER_NS, BUSY_PERCENT, BusyTime, Contention};
 pub use decision::{Choice, Contest, Mode, Parameters, Rank, Service, Slice};
 pub use desktop::{
     CALLED_GAP_NS, CALLED_TURNS, DEFAULT_SHARE_PPM, DEFERRAL_FACTOR, FRAME_NS, MANAGERS_NS, MAX_SHARE_PPM, RESTED_NS,

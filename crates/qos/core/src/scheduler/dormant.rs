@@ -14,6 +14,7 @@ impl Scheduler {
     /// True if the driver need not report arrivals, as long as only these clients are ready.
     pub fn can_be_dormant(&self, ready: &[ClientId], now: Time) -> bool {
         let nobody_first = self.ready_count() == 0
+            && self.overran_ns == 0
             && self.reservation_count == 0
             && self.caps.is_empty()
             && self.grab.is_none()

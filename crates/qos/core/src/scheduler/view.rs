@@ -177,7 +177,7 @@ impl Scheduler {
             self.idle.memory_bytes(),
             self.paced.memory_bytes(),
         ];
-        let reservations = self.reservations.memory_bytes();
+        let reservations = self.reservations.memory_bytes() + self.unsettled.capacity() * size_of::<ClientId>();
         self.clients.capacity() * size_of::<Option<ClientRecord>>() + queues.iter().sum::<usize>() + reservations
     }
 

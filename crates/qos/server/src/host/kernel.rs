@@ -45,9 +45,9 @@ pub fn thread_cpu_ns() -> u64 {
     read_clock(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
-/// How long the calling thread has been ready to run without a processor, in nanoseconds, if the kernel reports it.
-pub fn thread_delayed_ns() -> Option<u64> {
-    RunTimes::of_this_thread()?.read_ns().map(|(_, delayed_ns)| delayed_ns)
+/// How long the calling thread has run, and has been ready to run without a processor, if the kernel reports it.
+pub fn thread_run_times_ns() -> Option<(u64, u64)> {
+    RunTimes::of_this_thread()?.read_ns()
 }
 
 /// The user that the process runs as.

@@ -40,7 +40,9 @@ use contention::ContentionState;
 use dormant::Dormancy;
 use std::collections::VecDeque;
 use xqos_abi::NotifyKind;
-use xqos_core::{Choice, ClientId, Fact, FactOutcome, Mode, Pacing, PolicyKind, Scheduler, Service, Slice, Time};
+use xqos_core::{
+    BusyTime, Choice, ClientId, Fact, FactOutcome, Mode, Pacing, PolicyKind, Scheduler, Service, Slice, Time,
+};
 
 /// The server ends every slice by itself after at most this time, so xqos needs no timer for a later end.
 const SERVER_MAXIMUM_SLICE_NS: u64 = 20_000_000;
@@ -58,6 +60,16 @@ struct RunningSlice {
     whole_at: Time,
     /// The server's processor time at the start, if a trace records processor time.
     cpu_ns: Option<u64>,
+    /// See [`BusyTime`].
+    others_waited: bool,
+    another_waited: bool,
+}
+
+impl RunningSlice {
+    fn busy_until(&self, end: Time) -> BusyTime {
+        let RunningSlice { start, others_waited, another_waited, .. } = *self;
+        BusyTime { start, end, others_waited, another_waited }
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -84,6 +96,7 @@ pub struct Engine<H> {
     linked: usize,
     round: u32,
     running: Option<RunningSlice>,
+    last_served: Option<ClientId>,
     wake_at: Time,
     /// The server waits until then for the next request of a compositor or window manager.
     waits_until: Option<Time>,
@@ -154,6 +167,7 @@ impl<H: Host> Engine<H> {
             linked: 0,
             round: 0,
             running: None,
+            last_served: None,
             wake_at: Time::NEVER,
             waits_until: None,
             server_known: false,
@@ -290,9 +304,9 @@ impl<H: Host> Engine<H> {
         let until = if self.host.ends_slices_itself() { timed } else { slice.until };
         let whole_at = if timed == until { Time::NEVER } else { until };
         let is_traced = self.scheduler.trace.is_on();
-        let read_ns = self.processor.slice_begins(self.totals.busy_ns, is_traced, || self.host.cpu_ns());
+        let read_ns = self.processor.slice_begins(now, self.totals.busy_ns, is_traced, || self.host.cpu_ns());
         let cpu_ns = is_traced.then_some(read_ns);
-        self.running = Some(RunningSlice { choice: slice.choice, start: now, whole_at, cpu_ns });
+        self.running = Some(RunningSlice { whole_at, cpu_ns, ..self.new_slice(slice.choice, now) });
         let to_watch = self.scheduler.next_to_watch(now);
         let server_fds_may_preempt = self.server_fds_may_preempt(slice, now);
         if until != Time::NEVER || self.scheduler.watched_count() > 0 || server_fds_may_preempt {
@@ -313,6 +327,13 @@ impl<H: Host> Engine<H> {
         }
     }
 
+    /// A slice that begins now. It cannot end early.
+    fn new_slice(&self, choice: Choice, start: Time) -> RunningSlice {
+        let others_waited = self.ready.len() > 1;
+        let another_waited = self.ready.iter().any(|&id| Some(id) != self.last_served);
+        RunningSlice { choice, start, whole_at: Time::NEVER, cpu_ns: None, others_waited, another_waited }
+    }
+
     fn end_slice(&mut self) {
         let now = self.now;
         let Some(running) = self.running.take() else { return };
@@ -324,14 +345,15 @@ impl<H: Host> Engine<H> {
         }
         let Some(work) = self.host.finish().filter(|work| self.slot(work.client).is_some()) else { return };
         let (id, start) = (work.client, running.start);
-        if self.dormancy.is_on() && self.dozed(&work, start) {
-            return;
-        }
         let is_reading = work.requests == 0 && work.still_ready && !work.is_cut && work.in_parts_ns.is_none();
         let end = if is_reading { now.min(start.after(READING_NS)) } else { now };
         let end = self.charge_rests(start, end);
         self.totals.busy_ns += end.since(start);
-        self.measure_contention(start, end);
+        self.measure_contention(&running.busy_until(end));
+        self.last_served = Some(id);
+        if self.dormancy.is_on() && self.dozed(&work, start, end) {
+            return;
+        }
         let (Work { requests, bytes, last_request, still_ready, .. }, ended_early) = (work, overran_ns.is_some());
         let service = Service { client: id, start, end, requests, bytes, last_request, still_ready, ended_early };
         self.note_processor(&service, running.cpu_ns);

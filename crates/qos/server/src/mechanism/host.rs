@@ -86,8 +86,9 @@ pub trait Host {
     fn user(&self) -> u32;
     /// Processor time of the server's thread in nanoseconds.
     fn cpu_ns(&self) -> u64;
-    /// How long the server's thread has been ready to run without a processor, if the kernel reports it.
-    fn delayed_ns(&self) -> Option<u64>;
+    /// How long the server's thread has run, and how long it has been ready to run without a processor, if the kernel
+    /// reports it.
+    fn run_times_ns(&self) -> Option<(u64, u64)>;
     /// The processor reservation that the kernel grants the server's thread.
     fn supply(&self) -> Supply;
     /// Prepares to raise the server's thread.

@@ -5,6 +5,7 @@
 //! a slice that may be among the longest is measured in processor time of the server's thread.
 
 use xqos_abi::LongRequest;
+use xqos_core::Time;
 
 /// The longest requests since the start among those that were alone in their slice, in descending order.
 #[derive(Debug, Default)]
@@ -43,30 +44,35 @@ impl RequestRanking {
 #[derive(Debug, Default)]
 pub struct ProcessorTime {
     ns: u64,
+    read_at: Time,
     /// The busy time of the server at the reading, and the number of slices since then.
     busy_ns: u64,
     slices: u32,
 }
 
 impl ProcessorTime {
-    /// A reading costs a system call, so it is reused for slices of this total length, and for this many slices.
-    const READ_EVERY_NS: u64 = 200_000;
+    /// A reading costs a system call, so it is reused for slices of this total length, for this many slices, and for
+    /// this time.
+    const READ_EVERY_BUSY_NS: u64 = 100_000;
     const READ_EVERY_SLICES: u32 = 8;
+    const READ_EVERY_NS: u64 = 5_000_000;
 
     /// Returns the reading for a slice that begins now, when the server has been busy for `busy_ns` since its start. If
     /// `is_exact`, it is always a new reading.
-    pub fn slice_begins(&mut self, busy_ns: u64, is_exact: bool, read: impl FnOnce() -> u64) -> u64 {
+    pub fn slice_begins(&mut self, now: Time, busy_ns: u64, is_exact: bool, read: impl FnOnce() -> u64) -> u64 {
         self.slices += 1;
-        let is_old = busy_ns - self.busy_ns >= Self::READ_EVERY_NS || self.slices > Self::READ_EVERY_SLICES;
-        if is_exact || is_old || self.ns == 0 {
-            *self = ProcessorTime { ns: read(), busy_ns, slices: 0 };
+        let is_old = busy_ns - self.busy_ns >= Self::READ_EVERY_BUSY_NS
+            || self.slices > Self::READ_EVERY_SLICES
+            || now.since(self.read_at) >= Self::READ_EVERY_NS;
+        if is_exact || is_old {
+            *self = ProcessorTime { ns: read(), read_at: now, busy_ns, slices: 0 };
         }
         self.ns
     }
 
-    /// The processor time of a slice, given the reading at its end, and the busy time at its beginning. The result is
-    /// too long by what the server did between the last few slices.
-    pub fn used(&self, slice_ns: u64, at_end: u64, busy_ns: u64) -> u64 {
-        at_end.saturating_sub(self.ns).saturating_sub(busy_ns - self.busy_ns).min(slice_ns)
+    /// The processor time of a slice, given the reading at its end. The result is too long by at most
+    /// `READ_EVERY_BUSY_NS`, and what the server did between these slices.
+    pub fn used(&self, slice_ns: u64, at_end: u64) -> u64 {
+        at_end.saturating_sub(self.ns).min(slice_ns)
     }
 }

@@ -4,7 +4,7 @@
 use super::{BurstResult, Observer, Polling, SimulatedServer, Task, id_of};
 use std::collections::VecDeque;
 use xqos_abi::trace::{Entry, Event, Reason};
-use xqos_core::{Choice, ClientId, Contest, Fact, Service, Slice, Time};
+use xqos_core::{BusyTime, Choice, ClientId, Contest, Fact, Service, Slice, Time};
 
 /// Minimum time between two slices that are ended by polled input, as in the real server's watcher.
 const INPUT_ENDS_EVERY_NS: u64 = 1_000_000;
@@ -203,7 +203,9 @@ impl SimulatedServer {
         self.stock.served(client, start, end, still_ready);
         let service = Service { client, start, end, requests, bytes, last_request, still_ready, ended_early };
         self.tell(end, Fact::Served(service), observer);
-        if let Some(is_on) = self.contention.served(start, end, || None) {
+        if let Some(is_on) =
+            self.contention.served(&BusyTime { start, end, others_waited: false, another_waited: false }, || None)
+        {
             self.tell(end, Fact::Contention { is_on }, observer);
         }
         if let Some(state) = self.scheduler.reservation(client) {

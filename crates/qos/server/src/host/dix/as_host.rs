@@ -33,8 +33,8 @@ impl Host for Dix {
         kernel::thread_cpu_ns()
     }
 
-    fn delayed_ns(&self) -> Option<u64> {
-        kernel::thread_delayed_ns()
+    fn run_times_ns(&self) -> Option<(u64, u64)> {
+        kernel::thread_run_times_ns()
     }
 
     fn supply(&self) -> Supply {
@@ -140,8 +140,8 @@ impl Host for Dix {
             }
             Some(Choice::Server) | None => match (self.running_client(), &self.candidates[..]) {
                 (Some(id), _) => id,
-                // It sent a part of a request.
-                (None, &[id]) => id,
+                // It sent a part of a request, and the rest is not there yet.
+                (None, &[id]) if !self.known(id)?.client.is_linked() => id,
                 (None, _) => return None,
             },
         };

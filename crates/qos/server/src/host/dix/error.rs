@@ -15,7 +15,7 @@ pub enum Error {
     Timer(io::Error),
     #[error("the watcher thread could not be started: {0}")]
     Watcher(io::Error),
-    #[error("the watcher thread ended because of a fault")]
+    #[error("the watcher thread ended because of a fault, or could not be started")]
     WatcherEnded,
     #[error("the server does not poll the timer of xqos")]
     NotPolled,

@@ -28,8 +28,8 @@ impl Host for Libc {
         kernel::thread_cpu_ns()
     }
 
-    fn delayed_ns(&self) -> Option<u64> {
-        kernel::thread_delayed_ns()
+    fn run_times_ns(&self) -> Option<(u64, u64)> {
+        kernel::thread_run_times_ns()
     }
 
     fn supply(&self) -> Supply {

@@ -6,7 +6,7 @@ use super::Engine;
 use crate::mechanism::action::Action;
 use crate::mechanism::host::Host;
 use crate::mechanism::settings::ContentionMode;
-use xqos_core::{Contention, Fact, Time};
+use xqos_core::{BusyTime, Contention, Fact, Time};
 
 /// Short kernel slices stay on for this long after contention ends, so that they change at most a few times a second.
 const SHORT_SLICES_OUTLAST_NS: u64 = 500_000_000;
@@ -38,13 +38,14 @@ impl ContentionState {
 }
 
 impl<H: Host> Engine<H> {
-    pub(super) fn measure_contention(&mut self, start: Time, end: Time) {
-        let state = &mut self.contention;
-        if let Some(measure) = &mut state.measure {
-            if let Some(is_on) = measure.served(start, end, || self.host.delayed_ns()) {
-                self.scheduler.handle(end, Fact::Contention { is_on });
-            }
+    pub(super) fn measure_contention(&mut self, slice: &BusyTime) {
+        let end = slice.end;
+        let measure = self.contention.measure.as_mut();
+        if let Some(is_on) = measure.and_then(|measure| measure.served(slice, || self.host.run_times_ns())) {
+            self.awaken();
+            self.scheduler.handle(end, Fact::Contention { is_on });
         }
+        let state = &mut self.contention;
         if state.is_on() {
             state.last = Some(end);
         }

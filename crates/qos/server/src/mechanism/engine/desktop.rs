@@ -68,7 +68,7 @@ impl<H: Host> Engine<H> {
 
     fn set_manager(&mut self, kind: ManagerKind, screen: usize, client: Option<ClientId>) {
         let before = self.roles.take(kind, screen, client);
-        if before.is_some() || client.is_some() {
+        if before != client {
             self.awaken();
         }
         for id in before.into_iter().chain(client) {

@@ -7,7 +7,7 @@
 //!
 //! Invariant: while the engine is dormant, the linked clients are those in `arrived`.
 
-use super::{Engine, RunningSlice, SERVER_INTERVAL_NS};
+use super::{Engine, SERVER_INTERVAL_NS};
 use crate::mechanism::action::Action;
 use crate::mechanism::host::{Host, Work};
 use xqos_core::{Choice, ClientId, Fact, Service, Slice, Time};
@@ -22,6 +22,10 @@ pub struct Dormancy {
 impl Dormancy {
     pub fn is_on(&self) -> bool {
         self.is_on
+    }
+
+    pub fn memory_bytes(&self) -> usize {
+        self.arrived.capacity() * size_of::<(ClientId, Time)>()
     }
 
     /// Makes room for one client more.
@@ -60,15 +64,16 @@ impl<H: Host> Engine<H> {
             self.scheduler.dormant_slice_begins(id, now);
         }
         self.totals.decisions += 1;
-        self.processor.slice_begins(self.totals.busy_ns, false, || self.host.cpu_ns());
-        self.running = Some(RunningSlice { choice: Choice::Server, start: now, whole_at: Time::NEVER, cpu_ns: None });
+        self.processor.slice_begins(now, self.totals.busy_ns, false, || self.host.cpu_ns());
+        self.running = Some(self.new_slice(Choice::Server, now));
         true
     }
 
     fn can_doze(&self, now: Time) -> bool {
         if !self.dormancy.is_on {
             let nobody_listens = self.listeners.is_empty() && self.owed_answers.is_empty() && self.lender.is_none();
-            if !nobody_listens || self.linked > 0 || self.wake_at != Time::NEVER || self.scheduler.trace.is_on() {
+            let is_watched = self.grab_watched.is_some() || self.scheduler.trace.is_on();
+            if !nobody_listens || is_watched || self.linked > 0 || self.wake_at != Time::NEVER {
                 return false;
             }
         }
@@ -102,7 +107,7 @@ impl<H: Host> Engine<H> {
     }
 
     /// Records a slice that began in dormancy. Returns false, and is not dormant, if the scheduler has to know of it.
-    pub(super) fn dozed(&mut self, work: &Work, start: Time) -> bool {
+    pub(super) fn dozed(&mut self, work: &Work, start: Time, end: Time) -> bool {
         let Work { client, requests, bytes, last_request, still_ready, is_cut, in_parts_ns } = *work;
         let place = self.dormancy.arrived.iter().position(|&(id, _)| id == client);
         let Some(place) = place.filter(|_| !still_ready && !is_cut && in_parts_ns.is_none()) else {
@@ -110,15 +115,12 @@ impl<H: Host> Engine<H> {
             return false;
         };
         let (_, since) = self.dormancy.arrived.swap_remove(place);
-        let end = self.now;
         self.set_linked(client, false);
-        self.totals.busy_ns += end.since(start);
         let service = Service { requests, bytes, last_request, still_ready, ..Service::new(client, start, end) };
         self.scheduler.served_dormant(&service, since);
         if requests == 1 {
             self.note_longest(client, &service, None);
         }
-        self.measure_contention(start, end);
         true
     }
 }

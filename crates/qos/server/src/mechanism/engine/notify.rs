@@ -117,12 +117,8 @@ impl<H: Host> Engine<H> {
         if length <= slot.longest_request_ns.min(floor_ns) && part_ns <= slot.longest_part_ns {
             return;
         }
-        let busy_ns = self.totals.busy_ns.saturating_sub(slice_ns);
-        let measured = if length < RequestRanking::MIN_NS {
-            length
-        } else {
-            self.processor.used(length, self.host.cpu_ns(), busy_ns)
-        };
+        let measured =
+            if length < RequestRanking::MIN_NS { length } else { self.processor.used(length, self.host.cpu_ns()) };
         let (ns, part_ns) = in_parts_ns.unwrap_or((measured, measured));
         slot.longest_part_ns = slot.longest_part_ns.max(part_ns);
         if ns > slot.longest_request_ns {

@@ -108,6 +108,7 @@ impl<H: Host> Engine<H> {
         let slots = self.slots.capacity() * size_of::<Option<Slot>>() + self.ready.capacity() * size_of::<ClientId>();
         size_of::<Self>()
             + slots
+            + self.dormancy.memory_bytes()
             + self.departed.memory_bytes()
             + self.host.memory_bytes()
             + self.scheduler.memory_bytes()

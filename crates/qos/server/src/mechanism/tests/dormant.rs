@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Dormancy changes neither the order of service nor the accounting.
+//! Dormancy changes neither the order of service nor the accounting. Only what clients owe each other when contention
+//! begins may differ, by the credit of `fair`.
 
 use super::clients;
 use super::mock::{Effect, MS, Server};
@@ -56,4 +57,35 @@ fn dormancy_changes_neither_order_nor_accounting() {
             assert_eq!(with.2, without.2, "seed {seed}, {contention:?}, {longest_us} us");
         }
     }
+}
+
+#[test]
+fn a_wait_for_a_long_grab_is_recorded_once() {
+    for contention in [ContentionMode::Measured, ContentionMode::Always] {
+        let mut server = Server::new(&Settings { contention, ..Settings::default() });
+        let [holder, waiter, listener] = clients(&mut server);
+        server.send_at(Time(0), holder, 1000, Effect::Grab);
+        server.send_at(Time(20 * MS), waiter, 1000, Effect::Nothing);
+        server.send_at(Time(1000 * MS), holder, 1000, Effect::Ungrab);
+        server.run_until(Time(60_000 * MS));
+        server.engine().awaken();
+        let waited = server.engine().scheduler.usage(waiter).unwrap().longest_wait_ns;
+        assert!((970 * MS..1000 * MS).contains(&waited), "{waited} ns");
+        server.ask(listener, Request::SelectEvents { mask: event_mask::ALL }).unwrap();
+        server.send_at(Time(60_000 * MS), waiter, 1000, Effect::Nothing);
+        server.run_until(Time(60_010 * MS));
+        assert_eq!(server.engine().scheduler.usage(waiter).unwrap().longest_wait_ns, waited);
+    }
+}
+
+#[test]
+fn the_longest_request_is_not_shortened_by_stalls_before_it() {
+    let mut server = Server::new(&Settings::default());
+    let [client] = clients(&mut server);
+    for turn in 1..8 {
+        server.send_at(Time(turn * MS), client, 28_000, Effect::Stalls(26_000));
+    }
+    server.send_at(Time(10 * MS), client, 150_000, Effect::Nothing);
+    server.run_until(Time(20 * MS));
+    assert_eq!(server.engine().slot(client).unwrap().longest_request_ns, 150_000);
 }

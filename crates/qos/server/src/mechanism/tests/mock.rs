@@ -177,7 +177,8 @@ impl Mock {
         let was_idle = peer.jobs.is_empty();
         peer.jobs.push_back(job);
         let rank = peer.watched.take().filter(|_| was_idle);
-        peer.arrived = rank.map(|_| now);
+        // Like the real hosts, keep the last arrival until the client is watched again.
+        peer.arrived = rank.map(|_| now).or(peer.arrived);
         if was_idle {
             self.queue.push(id);
         }
@@ -199,8 +200,9 @@ impl Host for Mock {
         (self.now.get().0 - self.stolen_ns.get()) / (1 + self.processor_shared_with)
     }
 
-    fn delayed_ns(&self) -> Option<u64> {
-        Some(self.rested_ns * self.delayed_percent / 100)
+    fn run_times_ns(&self) -> Option<(u64, u64)> {
+        let away_ns = self.rested_ns + self.stolen_ns.get();
+        Some((self.now.get().0 - away_ns, self.rested_ns * self.delayed_percent / 100 + self.stolen_ns.get()))
     }
 
     fn supply(&self) -> Supply {
