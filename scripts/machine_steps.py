@@ -180,7 +180,7 @@ def commands(m):
     contains("list", m.run("xqos list", "user"), "xfwm4", "xfce4-panel", "xfdesktop")
     with busy(m):
         contains("top", m.run("xqos top --once", "user"), "x11perf")
-        contains("why", m.run("cd $(mktemp --directory) && xqos why --time 5s && rm xqos-why-*", "user"), "x11perf")
+        contains("why", m.run("cd $(mktemp --directory) && xqos why --time 5s && rm -r xqos-why-*", "user"), "x11perf")
 
 
 @step("keys", limit=400)
