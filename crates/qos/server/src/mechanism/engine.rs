@@ -19,6 +19,7 @@ mod grouping;
 mod loan;
 mod notify;
 mod ready;
+mod running;
 mod settings;
 mod slots;
 
@@ -38,40 +39,15 @@ use crate::mechanism::settings::{FaultPlace, Settings};
 use crate::mechanism::traced_scheduler::TracedScheduler;
 use contention::ContentionState;
 use dormant::Dormancy;
+use running::{RunningSlice, timed_end};
 use std::collections::VecDeque;
 use xqos_abi::NotifyKind;
-use xqos_core::{
-    BusyTime, Choice, ClientId, Fact, FactOutcome, Mode, Pacing, PolicyKind, Scheduler, Service, Slice, Time,
-};
+use xqos_core::{Choice, ClientId, Fact, FactOutcome, Pacing, PolicyKind, Scheduler, Service, Slice, Time};
 
-/// The server ends every slice by itself after at most this time, so xqos needs no timer for a later end.
-const SERVER_MAXIMUM_SLICE_NS: u64 = 20_000_000;
-/// The interval of the server's own timer, which ends each slice while two or more clients are ready.
-const SERVER_INTERVAL_NS: u64 = 5_000_000;
 /// The maximum charge for a slice without a complete request: the server may have spent the time on input.
 const READING_NS: u64 = 50_000;
 /// One decision starts to watch at most this many clients. The next decision continues with the remaining ones.
 const WATCHED_AT_ONCE: usize = 64;
-#[derive(Clone, Copy, Debug)]
-struct RunningSlice {
-    choice: Choice,
-    start: Time,
-    /// If the slice ends at this time or later, it has its full length and did not end early.
-    whole_at: Time,
-    /// The server's processor time at the start, if a trace records processor time.
-    cpu_ns: Option<u64>,
-    /// See [`BusyTime`].
-    others_waited: bool,
-    another_waited: bool,
-}
-
-impl RunningSlice {
-    fn busy_until(&self, end: Time) -> BusyTime {
-        let RunningSlice { start, others_waited, another_waited, .. } = *self;
-        BusyTime { start, end, others_waited, another_waited }
-    }
-}
-
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Totals {
     pub started: Time,
@@ -327,13 +303,6 @@ impl<H: Host> Engine<H> {
         }
     }
 
-    /// A slice that begins now. It cannot end early.
-    fn new_slice(&self, choice: Choice, start: Time) -> RunningSlice {
-        let others_waited = self.ready.len() > 1;
-        let another_waited = self.ready.iter().any(|&id| Some(id) != self.last_served);
-        RunningSlice { choice, start, whole_at: Time::NEVER, cpu_ns: None, others_waited, another_waited }
-    }
-
     fn end_slice(&mut self) {
         let now = self.now;
         let Some(running) = self.running.take() else { return };
@@ -414,14 +383,4 @@ impl<H: Host> Engine<H> {
         }
         own_end
     }
-}
-
-/// When our timer must end a slice; [`Time::NEVER`] if the server ends it by itself. With a single ready client, the
-/// server lets slices grow beyond what a cap allows.
-fn timed_end(slice: &Slice, now: Time, is_capped: bool) -> Time {
-    let length_ns = slice.until.since(now);
-    let is_best_effort = matches!(slice.choice, Choice::Client(_, Mode::BestEffort));
-    // True if the policy set the end. A slice that ends for another client's replenishment has a different length.
-    let is_a_whole_slice = is_best_effort && !is_capped && length_ns == SERVER_INTERVAL_NS;
-    if length_ns >= SERVER_MAXIMUM_SLICE_NS || is_a_whole_slice { Time::NEVER } else { slice.until }
 }

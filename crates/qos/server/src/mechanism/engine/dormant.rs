@@ -7,7 +7,8 @@
 //!
 //! Invariant: while the engine is dormant, the linked clients are those in `arrived`.
 
-use super::{Engine, SERVER_INTERVAL_NS};
+use super::Engine;
+use super::running::SERVER_INTERVAL_NS;
 use crate::mechanism::action::Action;
 use crate::mechanism::host::{Host, Work};
 use xqos_core::{Choice, ClientId, Fact, Service, Slice, Time};
