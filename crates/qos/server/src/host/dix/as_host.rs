@@ -130,7 +130,7 @@ impl Host for Dix {
     }
 
     fn finish(&mut self) -> Option<Work> {
-        let chosen = self.running.take();
+        let (chosen, returned) = (self.running.take(), cut::take_returned());
         let id = match chosen.map(|running| running.choice) {
             Some(Choice::Client(id, _)) => {
                 if let Some(known) = self.known(id).filter(|_| !self.priorities_shown) {
@@ -138,12 +138,15 @@ impl Host for Dix {
                 }
                 id
             }
-            Some(Choice::Server) | None => match (self.running_client(), &self.candidates[..]) {
-                (Some(id), _) => id,
+            Some(Choice::Server) | None => {
+                let cut = || returned.and_then(|client| self.id_of(client));
                 // It sent a part of a request, and the rest is not there yet.
-                (None, &[id]) if !self.known(id)?.client.is_linked() => id,
-                (None, _) => return None,
-            },
+                let reading = || match self.candidates[..] {
+                    [id] => self.known(id).filter(|known| !known.client.is_linked()).map(|_| id),
+                    _ => None,
+                };
+                self.running_client().or_else(cut).or_else(reading)?
+            }
         };
         let known = self.known(id)?;
         let requests = known.client.sequence().wrapping_sub(known.sequence);
@@ -155,7 +158,7 @@ impl Host for Dix {
             bytes: if self.sees_requests { tables().bytes() } else { 0 },
             last_request: known.client.last_request(),
             still_ready: known.client.is_linked(),
-            is_cut: cut::take_returned(known.client),
+            is_cut: returned == Some(known.client),
             in_parts_ns: cut::take_ended(known.client),
         })
     }

@@ -132,9 +132,9 @@ pub fn has_rests() -> bool {
     with(|state| !state.rests.is_empty()) == Some(true)
 }
 
-/// Returns true if a request of this client has been handed back since the last call.
-pub fn take_returned(client: LiveClient) -> bool {
-    with(|state| state.returned.take()).flatten() == Some(client)
+/// The client whose request has been handed back since the last call.
+pub fn take_returned() -> Option<LiveClient> {
+    with(|state| state.returned.take()).flatten()
 }
 
 /// The processor time of a request and of its longest part, if a request of this client that was executed in parts has
