@@ -9,6 +9,7 @@ last instruction, however busy the host is.
 
 Images are built once for each suite from the distribution's packages and kept in target/machine.
 """
+import ctypes
 import fcntl
 import hashlib
 import io
@@ -16,6 +17,7 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -205,6 +207,16 @@ class Cpio:
         self.add("TRAILER!!!", 0)
 
 
+def end_with_parent():
+    """In a new process: makes it end when this program ends, for whatever reason."""
+    ctypes.CDLL(None).prctl(1, signal.SIGTERM)
+
+
+def packages_of(folder):
+    """The packages to install; those for development need headers, which the machine lacks."""
+    return sorted(path for path in folder.glob("*.deb") if "-dev_" not in path.name and "-dbgsym_" not in path.name)
+
+
 def exact(suite, files, command, results, mirror=None):
     """Runs a shell command on the exact machine, prints its output as it comes, and returns its exit status.
 
@@ -227,7 +239,7 @@ def exact(suite, files, command, results, mirror=None):
             archive.end()
         ports = [part for port in ("kernel", "output", "files") for part in ("-serial", f"file:{folder / port}")]
         machine = subprocess.Popen([*QEMU, *EXACT, "-m", "4096", "-no-reboot", "-kernel", f"{base}.vmlinuz", "-initrd", folder / "initrd",
-                                    "-append", f"console=ttyS0 panic=-1 {EXACT_KERNEL}", *ports], stdin=subprocess.DEVNULL)
+                                    "-append", f"console=ttyS0 panic=-1 {EXACT_KERNEL}", *ports], stdin=subprocess.DEVNULL, preexec_fn=end_with_parent)
         try:
             follow(machine, folder / "output")
         finally:

@@ -52,6 +52,7 @@ pub fn run_exact(mut known: Vec<Experiment>, options: &BenchOptions) -> Result<(
         put.push(format!("={FOLDER}/{name}"));
         command.arg(put);
     }
+    xqos_sys::end_with_this_thread(&mut command);
     let status = command.arg(format!("cd {FOLDER} && {run}")).status().context("cannot start scripts/machine")?;
     ensure!(status.success(), "the run on the exact machine failed; the lines above tell why");
     print(&format!("{}\n", options.out.join("index.html").display()))
