@@ -65,8 +65,10 @@ mount -t devpts pts /dev/pts; mount -t tmpfs shm /dev/shm; mount -t tmpfs run /r
 export PATH=/machine/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root TERM=dumb LC_ALL=C XQOS_EXACT=1
 ip link set lo up; hostname exact; mkdir -p /run/user/0 /tmp/.X11-unix; chmod 1777 /tmp /tmp/.X11-unix
 for port in 1 2; do stty -F /dev/ttyS$port raw -echo; done
-cd /root; (sh /machine/command; echo $? >/machine/status) 2>&1 </dev/null | cat >/dev/ttyS1
-tar czf - -C /machine status results | cat >/dev/ttyS2
+mkfifo /machine/output; cat /machine/output >/dev/ttyS1 &
+cd /root; sh /machine/command >/machine/output 2>&1 </dev/null; echo $? >/machine/status
+# What is left of the output arrives, also if a program that was left behind still holds the pipe.
+sleep 0.5; tar czf - --hard-dereference -C /machine status results | cat >/dev/ttyS2
 sync; echo o >/proc/sysrq-trigger; sleep 60
 """
 QEMU = ["qemu-system-x86_64", "-machine", "q35", "-nodefaults", "-display", "none"]
@@ -207,6 +209,14 @@ class Cpio:
         self.add("TRAILER!!!", 0)
 
 
+def in_machine(name):
+    """The path of a put file in the archive. Some folders of the machine are links."""
+    name = name.strip("/")
+    if name in ("init", "machine/command"):
+        raise Failure(f"--put: /{name} belongs to the machine; choose another name")
+    return "usr/" + name if name.split("/")[0] in ("bin", "sbin", "lib", "lib64") else name
+
+
 def end_with_parent():
     """In a new process: makes it end when this program ends, for whatever reason."""
     ctypes.CDLL(None).prctl(1, signal.SIGTERM)
@@ -223,6 +233,8 @@ def exact(suite, files, command, results, mirror=None):
     `files` maps paths in the machine to files here. What the command leaves in /machine/results is copied to `results`.
     """
     need(QEMU[0])
+    if results and pathlib.Path(results).exists() and not os.access(results, os.W_OK | os.X_OK):
+        raise Failure(f"{results} is not a folder in which files can be created")
     base = image(suite, "exact", mirror)
     with tempfile.TemporaryDirectory(prefix="run-", dir=FOLDER) as folder:
         folder = pathlib.Path(folder)
@@ -230,7 +242,7 @@ def exact(suite, files, command, results, mirror=None):
             with open(f"{base}.cpio", "rb") as cpio:
                 shutil.copyfileobj(cpio, initrd)
             own = {"init": (0o755, INIT.encode()), "machine/command": (0o644, command.encode())}
-            own |= {name.strip("/"): (os.stat(path).st_mode & 0o777, pathlib.Path(path).read_bytes()) for name, path in files.items()}
+            own |= {in_machine(name): (os.stat(path).st_mode & 0o777, pathlib.Path(path).read_bytes()) for name, path in files.items()}
             archive = Cpio(initrd)
             for parent in sorted({str(parent) for name in own for parent in pathlib.PurePath(name).parents}):
                 archive.add(parent, 0o040755)
@@ -239,7 +251,7 @@ def exact(suite, files, command, results, mirror=None):
             archive.end()
         ports = [part for port in ("kernel", "output", "files") for part in ("-serial", f"file:{folder / port}")]
         machine = subprocess.Popen([*QEMU, *EXACT, "-m", "4096", "-no-reboot", "-kernel", f"{base}.vmlinuz", "-initrd", folder / "initrd",
-                                    "-append", f"console=ttyS0 panic=-1 {EXACT_KERNEL}", *ports], stdin=subprocess.DEVNULL, preexec_fn=end_with_parent)
+                                    "-append", f"console=ttyS0 panic=-1 rootfstype=ramfs {EXACT_KERNEL}", *ports], stdin=subprocess.DEVNULL, preexec_fn=end_with_parent)
         try:
             follow(machine, folder / "output")
         finally:
