@@ -152,9 +152,13 @@ impl Contention {
                 true => delayed_ns,
                 false => delayed_ns.min(RECENT_NS) * self.contested_ns.min(self.recent_ns) / self.recent_ns.max(1),
             };
-            // Slices last longer than the server runs, if it loses the processor in them.
             let in_slices_ns = self.busy_ns.saturating_add(delayed_ns.min(self.rest_ns));
-            let by_kernel_ns = run.saturating_sub(run_before).saturating_add(delayed_ns);
+            // Slices last longer than the server runs, if it loses the processor in them. Contention does not end for
+            // that: the time may have gone to another virtual machine, which the kernel does not count as a delay.
+            let by_kernel_ns = match self.is_on {
+                true => u64::MAX,
+                false => run.saturating_sub(run_before).saturating_add(delayed_ns),
+            };
             let busy_ns = in_slices_ns.min(by_kernel_ns).min(passed_ns);
             let risen = self.known.saturating_add(busy_ns.saturating_mul(100 - BUSY_PERCENT));
             self.level = risen.saturating_sub((passed_ns - busy_ns).saturating_mul(BUSY_PERCENT)).min(FULL);
@@ -272,6 +276,13 @@ mod tests {
             contention.served(&contested(Time(41 * MS), Time(42 * MS)), || Some((24 * MS, 9 * MS))),
             Some(false)
         );
+    }
+
+    #[test]
+    fn contention_does_not_end_while_another_virtual_machine_has_the_processor() {
+        let mut contention = Contention::new(Time(0));
+        assert_eq!(contention.served(&contested(Time(0), Time(20 * MS)), || Some((20 * MS, 0))), Some(true));
+        assert_eq!(contention.served(&contested(Time(20 * MS), Time(60 * MS)), || Some((25 * MS, 0))), None);
     }
 
     #[test]
