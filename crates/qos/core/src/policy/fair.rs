@@ -61,9 +61,26 @@ impl Fair {
         }
     }
 
-    fn advance(&mut self, sync_priority: i32, to: i64) {
-        if let Ok(at) = self.clocks.binary_search_by_key(&sync_priority, |clock| clock.sync_priority) {
-            self.clocks[at].now = self.clocks[at].now.max(to);
+    /// Moves a client that was idle, and its group, to at most the credit behind the clocks.
+    fn re_enter(&mut self, client: ClientId) {
+        let clock = self.clock(self.accounts.group(client).sync_priority);
+        let Some(group) = self.accounts.group_mut(client) else { return };
+        group.paid = group.paid.max(clock - CREDIT_NS);
+        let least = group.clock - CREDIT_NS;
+        if let Some(account) = self.accounts.account_mut(client) {
+            account.paid = account.paid.max(least);
+        }
+    }
+
+    /// Advances the clocks to what the client and its group have paid.
+    fn advance_to(&mut self, client: ClientId) {
+        let paid = self.accounts.account(client).paid;
+        if let Some(group) = self.accounts.group_mut(client) {
+            group.clock = group.clock.max(paid);
+        }
+        let group = self.accounts.group(client);
+        if let Ok(at) = self.clocks.binary_search_by_key(&group.sync_priority, |clock| clock.sync_priority) {
+            self.clocks[at].now = self.clocks[at].now.max(group.paid);
         }
     }
 
@@ -134,12 +151,8 @@ impl Policy for Fair {
     }
 
     fn ready(&mut self, client: ClientId, idle_ns: u64) {
-        let clock = self.clock(self.accounts.group(client).sync_priority);
-        let Some(group) = self.accounts.group_mut(client) else { return };
-        group.paid = group.paid.max(clock - CREDIT_NS);
-        let least = group.clock - CREDIT_NS;
+        self.re_enter(client);
         if let Some(account) = self.accounts.account_mut(client) {
-            account.paid = account.paid.max(least);
             account.rested_us = u32::try_from(idle_ns / 1000).unwrap_or(u32::MAX);
         }
     }
@@ -178,11 +191,7 @@ impl Policy for Fair {
         if let Some(open) = self.accounts.account_mut(client) {
             open.noticed = false;
         }
-        if let Some(group) = self.accounts.group_mut(client) {
-            group.clock = group.clock.max(account.paid);
-        }
-        let group = self.accounts.group(client);
-        self.advance(group.sync_priority, group.paid);
+        self.advance_to(client);
         Allowance { slice_ns: self.slice_ns - self.head_start_ns(&account), ..Allowance::default() }
     }
 
@@ -196,18 +205,9 @@ impl Policy for Fair {
     }
 
     fn served_freely(&mut self, client: ClientId, ns: u64) {
-        let sync_priority = self.accounts.group(client).sync_priority;
-        let clock = self.clock(sync_priority);
-        let Some(group) = self.accounts.group_mut(client) else { return };
-        group.paid = group.paid.max(clock - CREDIT_NS).saturating_add(price(ns, group.weight));
-        let (group_paid, least) = (group.paid, group.clock - CREDIT_NS);
-        let Some(account) = self.accounts.account_mut(client) else { return };
-        account.paid = account.paid.max(least).saturating_add(price(ns, account.weight));
-        let paid = account.paid;
-        if let Some(group) = self.accounts.group_mut(client) {
-            group.clock = group.clock.max(paid);
-        }
-        self.advance(sync_priority, group_paid);
+        self.re_enter(client);
+        self.served(client, &Served { length_ns: ns, requests: 0, bytes: 0 });
+        self.advance_to(client);
     }
 
     fn challenge(&self, client: ClientId) -> Option<i64> {
