@@ -32,7 +32,9 @@ use crate::pacing::{Hold, Mark, Pacing};
 use crate::policy::{Facts, Policy, PolicyKind};
 use crate::reservations::{MemberList, Reservations};
 use crate::waiting::Waiting;
-use crate::{ClientId, Contest, Fact, FactOutcome, GroupId, Holder, Mode, Parameters, Rank, Supply, Time, Usage};
+use crate::{
+    ClientId, Contest, Fact, FactOutcome, GroupId, Holder, Mode, Parameters, Rank, Service, Supply, Time, Usage,
+};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
@@ -78,6 +80,18 @@ struct ClientRecord {
 }
 
 impl ClientRecord {
+    /// Accounts for a service, for which the client had waited since `since`.
+    fn account(&mut self, service: &Service, since: Time, mode: Mode) {
+        self.usage.waited(service.start.since(since));
+        self.usage.served(service, mode);
+        let length_ns = service.end.since(service.start);
+        let is_synchronous = service.requests == 1 && !service.still_ready;
+        self.expected_ns = if is_synchronous { length_ns.saturating_mul(EXPECTED_FACTOR).max(1) } else { u64::MAX };
+        if !service.still_ready {
+            (self.ready, self.idle_since, self.rested_ns) = (false, service.end, 0);
+        }
+    }
+
     fn member_list(&self) -> MemberList {
         match self.paced {
             Some(_) => MemberList::Neither,

@@ -5,7 +5,7 @@
 //! arrival would end. The driver then reports no arrivals. It calls [`Scheduler::served_dormant`] for each service, and
 //! [`Scheduler::awaken`] before the next fact that is not an event of a client.
 
-use super::{EXPECTED_FACTOR, LONG_SLICE_NS, Scheduler};
+use super::{LONG_SLICE_NS, Scheduler};
 use crate::pacing::SETTLING_NS;
 use crate::policy::Served;
 use crate::{ClientId, Mode, Service, Time};
@@ -45,11 +45,7 @@ impl Scheduler {
         let is_desktop = self.is_desktop_client(service.client);
         let Some(record) = self.client_mut(service.client) else { return };
         let length_ns = service.end.since(service.start);
-        record.usage.waited(service.start.since(arrived));
-        record.usage.served(service, Mode::BestEffort);
-        let is_synchronous = service.requests == 1;
-        record.expected_ns = if is_synchronous { length_ns.saturating_mul(EXPECTED_FACTOR).max(1) } else { u64::MAX };
-        (record.idle_since, record.rested_ns) = (service.end, 0);
+        record.account(service, arrived, Mode::BestEffort);
         let has_answered = service.requests > 0 && record.exposing.is_some();
         if is_free && !is_desktop {
             record.unpaid_ns = record.unpaid_ns.saturating_add(length_ns);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Events: clients connect, are served, redraw and disconnect; holds begin and end.
 
-use super::{ClientRecord, EXPECTED_FACTOR, LONG_SLICE_NS, Scheduler};
+use super::{ClientRecord, LONG_SLICE_NS, Scheduler};
 use crate::desktop::{RESTED_NS, Role};
 use crate::pacing::{Hold, Mark};
 use crate::policy::{Facts, Served};
@@ -143,16 +143,8 @@ impl Scheduler {
             Some((client, mode)) if client == service.client => mode,
             _ => Mode::BestEffort,
         };
-        record.usage.waited(service.start.since(record.waits_since));
-        record.usage.served(service, mode);
+        record.account(service, record.waits_since, mode);
         record.waits_since = service.end;
-        let is_synchronous = service.requests == 1 && !service.still_ready;
-        record.expected_ns = if is_synchronous { length_ns.saturating_mul(EXPECTED_FACTOR).max(1) } else { u64::MAX };
-        if !service.still_ready {
-            record.ready = false;
-            record.idle_since = service.end;
-            record.rested_ns = 0;
-        }
         let has_answered = !service.still_ready && service.requests > 0 && record.exposing.is_some();
         let is_servers_choice = self.is_servers_choice();
         if mode == Mode::Reserved {
