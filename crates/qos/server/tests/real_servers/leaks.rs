@@ -119,7 +119,14 @@ fn a_hundred_resets_leave_nothing_behind() {
     assert!(of_ours < of_stock + NOISE_KB, "{of_ours} KB more after {RESETS} resets, {of_stock} KB in a stock server");
     let generations = ours.xqos_log().matches("serves this server").count();
     assert!(generations >= RESETS, "only {generations} generations");
-    let _held = connect_after_reset(&ours);
+    let mut held = connect_after_reset(&ours);
+    held.tell_xqos(reserve(true)).unwrap();
+    let mut other = ours.native();
+    // The watcher starts when there is something to watch, and a thread sets its name when it first runs.
+    wait_for("there is one watcher", SOON, || {
+        other.sync();
+        ours.switches().unwrap().iter().filter(|thread| thread.name.contains("xqos")).count() == 1
+    });
 }
 
 #[test]
