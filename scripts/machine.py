@@ -233,7 +233,7 @@ def exact(suite, files, command, results, mirror=None):
     `files` maps paths in the machine to files here. What the command leaves in /machine/results is copied to `results`.
     """
     need(QEMU[0])
-    if results and pathlib.Path(results).exists() and not os.access(results, os.W_OK | os.X_OK):
+    if results and os.path.exists(results) and not (os.path.isdir(results) and os.access(results, os.W_OK | os.X_OK)):
         raise Failure(f"{results} is not a folder in which files can be created")
     base = image(suite, "exact", mirror)
     with tempfile.TemporaryDirectory(prefix="run-", dir=FOLDER) as folder:
